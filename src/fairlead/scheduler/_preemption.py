@@ -22,6 +22,7 @@ rest.
 
 from __future__ import annotations
 
+from bisect import insort
 from typing import Final
 
 from librt.vecs import vec
@@ -33,6 +34,7 @@ from fairlead.scheduler._entities import (
     NO_QUOTA,
     UNLIMITED,
     Gang,
+    Order,
     Plan,
     PlannedTask,
     Queue,
@@ -41,7 +43,6 @@ from fairlead.scheduler._entities import (
     Shape,
     Task,
     TaskGroup,
-    choose_devices,
     fits,
     limit_reached,
     path_of,
@@ -70,9 +71,19 @@ class Victim:
     """A running task, or all of a gang, that may be stopped."""
 
     def __init__(self, tasks: list[Task], loss: int) -> None:
+        self.id = tasks[0].id  # a gang is another `Victim` on each server, with the same id
         self.tasks = tasks
         self.queue = tasks[0].group.waiting_list.queue
         self.loss = loss  # lost work: share of the cluster times milliseconds, times 2**64
+
+
+class ServerVictims:
+    """The possible victims on a server."""
+
+    def __init__(self, victims: list[Victim]) -> None:
+        self.victims = victims  # sorted by priority, loss and start
+        self.queues = list({victim.queue: True for victim in victims})
+        self.least_loss = min([victim.loss for victim in victims], default=0)
 
 
 class Preempted:
@@ -123,17 +134,14 @@ class PreemptionRound:
         self.servers = sorted(state.servers.values())
         self.open_servers = state.open_servers()
         # The amounts that queues and quotas hold, without victims that have not stopped yet.
-        self.holdings = HeldAmounts()
-        self.held = self.holdings.of_queue
+        self.held = HeldAmounts()
         self.stopping: dict[str, list[Task]] = {}  # victims that have not stopped yet, by server
         self.children: dict[Queue, list[Queue]] = {}
         # By parent, some children; see `to_compare`.
         self.compared: dict[Queue, list[Queue]] = {}
         self.keys: dict[Queue, Key] = {}  # of leaves with groups to try
         self.on_server: dict[str, list[Task]] | None = None  # running tasks that are not stopping
-        self.victims: dict[str, list[Victim]] = {}  # see `victims_on`, by server
-        self.queues_on: dict[str, list[Queue]] = {}  # the queues of these, by server
-        self.least_loss: dict[str, int] = {}  # the least loss of these, by server
+        self.victims: dict[str, ServerVictims] = {}  # see `victims_on`, by server
         self.next_time = UNLIMITED  # when the next task will have run for `min_run`, in seconds
 
     def run(self, limit: int) -> list[Preempted]:
@@ -142,7 +150,7 @@ class PreemptionRound:
         The queue with the least score is served first.
         """
         self.count_all()
-        waiting: dict[Queue, list[TaskGroup]] = {}  # by leaf: groups to try, the next one last
+        waiting: dict[Queue, list[TaskGroup]] = {}  # by leaf: groups to try, in order
         for leaf in self.state.queues.values():
             if not leaf.children and leaf.waiting > 0:
                 waiting[leaf] = self.groups_to_try(leaf)
@@ -153,26 +161,27 @@ class PreemptionRound:
             if next_leaf is None:
                 break
             groups = waiting[next_leaf]
-            group = groups[-1]
+            group = groups[0]
             served = self.serve(group)
             if served is not None:
                 found.append(served)
                 started += len(served.starts)
-            if served is None or group.waiting == 0:  # it is not tried again in this round
-                groups.pop()
-                self.keys.pop(next_leaf, None)
-            if served is not None and group.waiting == 0 and not self.cycle.is_strict:
+                if group.waiting > 0:
+                    continue  # it is tried again
+            del groups[0]
+            self.keys.pop(next_leaf, None)
+            if served is not None and not self.cycle.is_strict:
                 next_group = group.waiting_list.first()
                 if next_group is not None:
-                    insert_by_order(groups, next_group)
+                    insort(groups, next_group, key=order_of)
         return found
 
     def count_all(self) -> None:
         """Count the amounts that queues and quotas hold, and the children of each queue."""
         for queue in self.state.queues.values():
-            self.held[queue] = [int(amount) for amount in queue.held]
+            self.held.of_queue[queue] = [int(amount) for amount in queue.held]
             for quota in queue.quotas:
-                self.holdings.of_quota[quota] = [int(amount) for amount in quota.held]
+                self.held.of_quota[quota] = [int(amount) for amount in quota.held]
             parent = queue.parent
             assert parent is not None
             self.children.setdefault(parent, []).append(queue)
@@ -196,7 +205,7 @@ class PreemptionRound:
 
     def count(self, task: Task, sign: int) -> None:
         """Add a task to the holdings (1), or subtract it (-1); drop scores that depend on it."""
-        self.holdings.add(task, sign)
+        self.held.add(task, sign)
         path = path_of(task.group.waiting_list.queue)
         for node in path:
             self.compared.pop(node.parent or node, None)
@@ -215,31 +224,27 @@ class PreemptionRound:
         """
         found = self.compared.get(parent)
         if found is None:
-            scored: list[tuple[bool, int, int]] = []
-            found = []
             children = self.children[parent]
-            for k, child in enumerate(children):
-                if child.children:
-                    found.append(child)
-                else:
-                    score = self.score(child, self.held[child], [])
-                    scored.append((child.weight[0] == 0 and score > 0, score, k))
-            scored.sort(reverse=True)
-            found += [children[k] for _, _, k in scored[:2]]
+            leaves = [child for child in children if not child.children]
+            leaves.sort(key=self.share_key, reverse=True)
+            found = [child for child in children if child.children] + leaves[:2]
             self.compared[parent] = found
         return found
 
+    def share_key(self, leaf: Queue) -> tuple[bool, int]:
+        """Return a sort key of leaves: whether one of weight 0 has any share, and the score."""
+        score = self.score(leaf, self.held.of_queue[leaf], [])
+        return leaf.weight[0] == 0 and score > 0, score
+
     def has_more(self, other: Queue, asked: list[int], node: Queue, own_score: int) -> bool:
         """Return whether `other` holds any amount, and has at least the score of its sibling."""
-        score = self.score(other, self.held[other], asked)
+        score = self.score(other, self.held.of_queue[other], asked)
         return score > 0 and goes_after(other, score, node, own_score)
 
     def groups_to_try(self, leaf: Queue) -> list[TaskGroup]:
-        """Return the first groups of the waiting lists of a leaf, in reverse order."""
+        """Return the first groups of the waiting lists of a leaf, in order."""
         n = 1 if self.cycle.is_strict else MAX_TRIED
-        groups = [group for group in first_groups(leaf)[:n] if limit_reached(group) is None]
-        groups.reverse()
-        return groups
+        return [group for group in first_groups(leaf)[:n] if limit_reached(group) is None]
 
     def least(self, waiting: dict[Queue, list[TaskGroup]]) -> Queue | None:
         """Return the leaf to serve next: on each level from the root down, the least score."""
@@ -250,9 +255,13 @@ class PreemptionRound:
                 continue
             key = self.keys.get(leaf)
             if key is None:
-                asked = groups[-1].demand_together()
+                asked = groups[0].demand_together()
                 key = [
-                    (node.weight[0] == 0, self.score(node, self.held[node], asked), node.serial)
+                    (
+                        node.weight[0] == 0,
+                        self.score(node, self.held.of_queue[node], asked),
+                        node.serial,
+                    )
                     for node in path_of(leaf)
                 ]
                 self.keys[leaf] = key
@@ -318,8 +327,8 @@ class PreemptionRound:
             return False
         return True
 
-    def victims_on(self, server: Server) -> list[Victim]:
-        """Return the possible victims on a server, sorted by priority, loss and start."""
+    def victims_on(self, server: Server) -> ServerVictims:
+        """Return the possible victims on a server."""
         found = self.victims.get(server.name)
         if found is not None:
             return found
@@ -341,10 +350,8 @@ class PreemptionRound:
                 tasks = [each for each in (group.tasks or {}).values() if not each.is_stopping]
             victim = Victim(tasks, sum([self.lost_work(each) for each in tasks]))
             rows.append((group.priority, victim.loss, task.id, victim))
-        found = [victim for _, _, _, victim in sorted(rows)]
+        found = ServerVictims([victim for _, _, _, victim in sorted(rows)])
         self.victims[server.name] = found
-        self.queues_on[server.name] = list({victim.queue: True for victim in found})
-        self.least_loss[server.name] = min([victim.loss for victim in found], default=0)
         return found
 
     def may_stop(self, group: TaskGroup, task: Task) -> bool:
@@ -371,16 +378,6 @@ class PreemptionRound:
         return share * int(1000.0 * max(0.0, min(self.state.now - task.since, LONGEST_RUN)))
 
 
-class Packing:
-    """Planned tasks on a server, their devices, and the amounts that they leave free."""
-
-    def __init__(self, server: Server, free: vec[i64]) -> None:
-        self.server = server
-        self.free = free
-        self.tasks: Plan = []
-        self.devices: list[vec[i64]] = []
-
-
 class Taker:
     """A waiting task or gang for which servers and victims are searched."""
 
@@ -393,8 +390,7 @@ class Taker:
         self.indices: list[int] = []  # of these tasks; see `find`
         self.asked = group.demand_together()  # (W,) the demand of all of these tasks
         self.plan: Plan = []  # of the tasks that have a server so far
-        # By the id of the first task, because a gang is a different `Victim` on each server.
-        self.chosen: dict[int, Victim] = {}
+        self.chosen: dict[int, Victim] = {}  # the chosen victims, by id
         self.losses = HeldAmounts()  # amounts that queues and quotas lose by the chosen victims
         # Free amounts of the servers of the plan and of victims, after both.
         self.free: dict[str, vec[i64]] = {}
@@ -437,7 +433,7 @@ class Taker:
         """Return the score that a queue on the taker's path has after the start."""
         score = self.scores_with_start.get(node)
         if score is None:
-            held = self.round.held[node]
+            held = self.round.held.of_queue[node]
             amounts = [held[r] + self.asked[r] for r in range(self.width)]
             score = self.round.score(node, amounts, self.asked)
             self.scores_with_start[node] = score
@@ -456,7 +452,7 @@ class Taker:
                 if fits(shape.need, self.free_on(server)):
                     found = server
                     break
-                if self.round.victims_on(server):
+                if self.round.victims_on(server).victims:
                     with_victims.append(server)
         if found is None:
             found = self.add_best_victims(with_victims, shape)
@@ -496,8 +492,8 @@ class Taker:
 
     def lower_bound(self, server: Server) -> tuple[int, int]:
         """Return a lower bound of the key of victims on a server; see `add_best_victims`."""
-        scores = [self.victim_score(queue) for queue in self.round.queues_on[server.name]]
-        return -max(scores), self.round.least_loss[server.name]
+        found = self.round.victims_on(server)
+        return -max([self.victim_score(queue) for queue in found.queues]), found.least_loss
 
     def victim_score(self, queue: Queue) -> int:
         """Return the score by which a victim's queue is compared; the largest for weight 0.
@@ -509,7 +505,7 @@ class Taker:
             path = path_of(queue)
             depth = self.common_depth(path)
             compared = path[depth] if depth >= 0 else queue
-            score = self.round.score(compared, self.round.held[compared], self.asked)
+            score = self.round.score(compared, self.round.held.of_queue[compared], self.asked)
             if compared.weight[0] == 0:
                 score += LARGEST_SCORE
             self.victim_scores[queue] = score
@@ -536,7 +532,7 @@ class Taker:
 
     def add_victim(self, victim: Victim) -> None:
         """Choose a victim, and free its amounts in the plan."""
-        self.chosen[victim.tasks[0].id] = victim
+        self.chosen[victim.id] = victim
         self.losses.add_victim(victim, 1)
         for task in victim.tasks:
             take_from(self.changeable_free(task.server), task.shape, task.devices, -1)
@@ -548,15 +544,14 @@ class Taker:
         of the lacking amounts that each frees.
         """
         victims = [
-            each for each in self.round.victims_on(server) if each.tasks[0].id not in self.chosen
+            each for each in self.round.victims_on(server).victims if each.id not in self.chosen
         ]
-        ordered = [(-self.victim_score(victim.queue), k) for k, victim in enumerate(victims)]
-        found = self.try_victims([victims[k] for _, k in sorted(ordered)], server, shape)
+        by_score = victims[:]
+        by_score.sort(key=lambda each: -self.victim_score(each.queue))
+        found = self.try_victims(by_score, server, shape)
         if not found and len(victims) > 1:
-            ordered = [
-                (-self.freed_fraction(victim, server, shape), k) for k, victim in enumerate(victims)
-            ]
-            found = self.try_victims([victims[k] for _, k in sorted(ordered)], server, shape)
+            victims.sort(key=lambda each: -self.freed_fraction(each, server, shape))
+            found = self.try_victims(victims, server, shape)
         return found
 
     def try_victims(self, victims: list[Victim], server: Server, shape: Shape) -> list[Victim]:
@@ -622,7 +617,7 @@ class Taker:
         if not round.by_share:
             return False
         own, other = self.path[common], path[common]
-        lost, held = self.losses.of_queue[other], round.held[other]
+        lost, held = self.losses.of_queue[other], round.held.of_queue[other]
         amounts = [held[r] - lost[r] for r in range(self.width)]
         score = round.score(other, amounts, self.asked)
         return goes_after(other, score, own, self.score_with_start(own))
@@ -636,7 +631,7 @@ class Taker:
             lost = self.losses.of_quota.get(quota)
             if lost is None:
                 continue
-            held = self.round.holdings.of_quota[quota]
+            held = self.round.held.of_quota[quota]
             gained = self.asked_of(quota, server, with_rest=False)
             for r in range(self.width):
                 gain = gained[r] if gains else 0
@@ -655,7 +650,7 @@ class Taker:
         for node in self.path[depth:]:
             is_within = False
             for quota in node.quotas:
-                held = self.round.holdings.of_quota[quota]
+                held = self.round.held.of_quota[quota]
                 asked = (
                     self.asked if server is None else self.asked_of(quota, server, with_rest=True)
                 )
@@ -690,34 +685,29 @@ class Taker:
     def prune(self) -> None:
         """Drop victims without which all planned tasks have room, the largest loss first."""
         for victim in sorted(self.chosen.values(), key=loss_of, reverse=True):
-            found: list[Packing] = []
-            servers = {task.server.name: task.server for task in victim.tasks}
-            for server in servers.values():
-                packing = self.pack_without(victim, server)
-                if packing is not None:
-                    found.append(packing)
-            if len(found) == len(servers):
-                del self.chosen[victim.tasks[0].id]
+            if self.plan_without(victim):
+                del self.chosen[victim.id]
                 self.losses.add_victim(victim, -1)
-                for packing in found:
-                    self.free[packing.server.name] = packing.free
-                    for task, devices in zip(packing.tasks, packing.devices, strict=True):
-                        task.devices = devices
 
-    def pack_without(self, victim: Victim, server: Server) -> Packing | None:
-        """Plan the tasks on a server again without a victim; None if they have no room there."""
-        packing = Packing(server, self.free_on(server)[:])
-        packing.tasks = [task for task in self.plan if task.server is server]
-        for task in packing.tasks:
-            task.take_from(packing.free, -1)
-        count_victim(packing.free, victim, server, -1)
-        for task in packing.tasks:
-            if not fits(task.shape.need, packing.free):
-                return None
-            devices = choose_devices(task.shape, packing.free)
-            take_from(packing.free, task.shape, devices, 1)
-            packing.devices.append(devices)
-        return packing
+    def plan_without(self, victim: Victim) -> bool:
+        """Plan the tasks on a victim's servers again without it; return whether all have room."""
+        free = {task.server.name: self.free[task.server.name][:] for task in victim.tasks}
+        moved = [k for k, task in enumerate(self.plan) if task.server.name in free]
+        for k in moved:
+            self.plan[k].take_from(free[self.plan[k].server.name], -1)
+        for task in victim.tasks:
+            take_from(free[task.server.name], task.shape, task.devices, 1)
+        plan = self.plan[:]
+        for k in moved:
+            before = plan[k]
+            free_there = free[before.server.name]
+            if not fits(before.shape.need, free_there):
+                return False
+            plan[k] = PlannedTask(before.index, before.shape, before.server, free_there)
+            plan[k].take_from(free_there, 1)
+        self.plan = plan
+        self.free.update(free)
+        return True
 
 
 def goes_after(other: Queue, score: int, own: Queue, own_score: int) -> bool:
@@ -727,12 +717,8 @@ def goes_after(other: Queue, score: int, own: Queue, own_score: int) -> bool:
     return score >= own_score
 
 
-def insert_by_order(groups: list[TaskGroup], group: TaskGroup) -> None:
-    """Insert a group into a list that is sorted by order, the last group first."""
-    at = len(groups)
-    while at > 0 and groups[at - 1].order < group.order:
-        at -= 1
-    groups.insert(at, group)
+def order_of(group: TaskGroup) -> Order:
+    return group.order
 
 
 def id_of(task: Task) -> int:
