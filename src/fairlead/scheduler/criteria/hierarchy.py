@@ -15,6 +15,7 @@ docs/design/queues.md has the same definition for divisible tasks.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from librt.vecs import vec
@@ -85,7 +86,7 @@ class TreeCycle(QueueCycle):
         self.depends_on_servers = state.has_quotas_on_some()
         for queue in state.queues.values():
             if not queue.children and queue.waiting > 0:
-                self.demands[queue] = least_demand(queue, state.width)
+                self.demands[queue] = least_demands(waiting_shapes(queue), state.width)
                 self.find_next_start(queue)
         self.servers_with_room = [None] * int(state.width)
         self.update_least_demands()
@@ -110,25 +111,20 @@ class TreeCycle(QueueCycle):
 
     def update(self, queue: Queue, tasks: list[Task]) -> None:
         """Update scores after tasks of a queue started; other leaves may have less room now."""
-        touched: dict[str, Server] = {}
-        for task in tasks:
-            touched[task.server.name] = task.server
+        touched = {task.server.name for task in tasks}
         changed = [queue]
         for leaf, next_start in list(self.next_starts.items()):
             if leaf is queue or self.depends_on_servers or not still_fits(next_start, touched):
                 self.find_next_start(leaf)
                 changed.append(leaf)
         if tasks[0].group.waiting == 0:  # else the queue has waiting tasks of the same shapes
-            self.demands[queue] = least_demand(queue, self.state.width)
+            self.demands[queue] = least_demands(waiting_shapes(queue), self.state.width)
             self.update_least_demands()
         if self.update_saturated():  # scores leave out saturated resources
             changed = list(self.demands)
-        above: dict[int, Queue] = {}
-        for leaf in changed:
-            for node in path_of(leaf):
-                above[node.serial] = node
-        for serial in sorted(above, reverse=True):  # children first: they are added later
-            self.tree.update(above[serial])
+        above = {node for leaf in changed for node in path_of(leaf)}
+        for node in sorted_by_serial(above, is_last_first=True):  # children before their parents
+            self.tree.update(node)
 
     def find_next_start(self, queue: Queue) -> None:
         """Find the next start of a leaf, and update which queues can start a task."""
@@ -184,7 +180,7 @@ def as_starts(group: TaskGroup, server: Server | None, plan: Plan | None) -> Sta
     return [(task.shape, task.server) for task in plan or []]
 
 
-def still_fits(next_start: NextStart, touched: dict[str, Server]) -> bool:
+def still_fits(next_start: NextStart, touched: set[str]) -> bool:
     """Return whether a next start still fits after tasks started on the servers in `touched`.
 
     False for a gang, because the selection may choose other servers for its tasks now.
@@ -195,13 +191,10 @@ def still_fits(next_start: NextStart, touched: dict[str, Server]) -> bool:
     return server.name not in touched or has_room(server, group.shape)
 
 
-def least_demand(queue: Queue, width: i64) -> list[int]:
-    """Return, by resource, the smallest positive demand of a queue's waiting tasks.
-
-    O(waiting lists).
-    """
+def least_demands(shapes: Iterable[Shape], width: i64) -> list[int]:
+    """Return, by resource, the smallest positive demand of some shapes, or else `NO_DEMAND`."""
     least = [NO_DEMAND] * int(width)
-    for shape in waiting_shapes(queue):
+    for shape in shapes:
         for r in range(width):
             if shape.demand[r] > 0:
                 least[r] = min(least[r], int(shape.demand[r]))
@@ -343,21 +336,13 @@ class ServerTreeCycle(RoundRobin):
         It is if less is free than the least demand of any waiting task that may run there; if no
         such task demands it, it is if none is free.
         """
-        width = self.state.width
-        least: list[i64 | None] = [None] * int(width)
-        for shapes in self.shapes.values():
-            for shape in shapes:
-                if shape.constraint.admits[server.kind]:
-                    for r in range(width):
-                        demand = shape.demand[r]
-                        before = least[r]
-                        if demand > 0 and (before is None or demand < before):
-                            least[r] = demand
-        saturated: list[bool] = []
-        for r in range(width):
-            enough = least[r]
-            saturated.append(server.free[r] < (1 if enough is None else enough))
-        return saturated
+        shapes = {shape for waiting in self.shapes.values() for shape in waiting}
+        may_run = [shape for shape in shapes if shape.constraint.admits[server.kind]]
+        least = least_demands(may_run, self.state.width)
+        return [
+            server.free[r] < (1 if amount == NO_DEMAND else amount)
+            for r, amount in enumerate(least)
+        ]
 
     def start(self, candidate: Candidate, server: Server, started: list[Task]) -> None:
         super().start(candidate, server, started)
