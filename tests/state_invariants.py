@@ -27,12 +27,12 @@ def check(state: ServiceState) -> None:
             assert state.servers[run.server].running[run.key] is run
     on_servers = sum(len(server.running) for server in state.servers.values())
     assert on_servers == sum(len(job.running) for job in jobs)
-    for user in state.users:
-        mine = [job for job in jobs if job.user == user]
-        assert state.live_bytes[user] == sum(job.size for job in mine)
-        assert state.live_jobs[user] == len(mine)
-        assert state.running[user] == sum(len(job.running) for job in mine)
-        assert state.pending[user] == sum(waits[job.id] for job in mine)
+    for name, user in state.users.items():
+        mine = [job for job in jobs if job.user == name]
+        assert user.live_bytes == sum(job.size for job in mine)
+        assert user.live_jobs == len(mine)
+        assert user.running == sum(len(job.running) for job in mine)
+        assert user.pending == sum(waits[job.id] for job in mine)
     scheduled = {job_group.group for job in jobs for job_group in job.groups.values()}
     assert state._groups.keys() == state.scheduler._state.groups.keys() == scheduled
     assert len(state.scheduler._state.running) == sum(len(job.running) for job in jobs)

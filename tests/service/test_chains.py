@@ -35,7 +35,7 @@ def test_a_failed_job_ends_a_long_chain() -> None:
     ended = reasons(state)
     assert ended[:3] == [(1, ""), (2, "job 1 failed"), (3, "job 2 cancelled")]
     assert [job for job, _ in ended] == list(range(1, LONG + 1))
-    assert (state.jobs, state.pending, state._dependents) == ({}, {"ana": 0}, {})
+    assert (state.jobs, state.users["ana"].pending, state._dependents) == ({}, 0, {})
 
 
 def ends(

@@ -104,20 +104,20 @@ def test_a_trial_is_what_the_events_would_do(policy: str, seed: int) -> None:
 
     copy = ServiceState.restore(state.snapshot())
     more = copy.servers["b"]
-    before = dict(copy.running)
+    before = {name: user.running for name, user in copy.users.items()}
     copy.apply("user", {"name": "bo", "weight": 3.0}, 2.0)
     new = {"name": "b2", "capacity": more.capacity, "labels": more.labels, "identity": "x"}
     copy.apply("server", new, 2.0)
     copy.apply("drain", {"name": "a"}, 2.0)
     copy.apply("lost", {"name": "c"}, 2.0)
-    lost = {user: n - copy.running[user] for user, n in before.items()}
-    held = dict(copy.running)
+    lost = {user: n - copy.users[user].running for user, n in before.items()}
+    held = {name: user.running for name, user in copy.users.items()}
     copy.apply("place", {"limit": 1000}, 2.0)
     shares = {queue.name: queue for queue in copy.scheduler.shares().queues}
     for user in ("ana", "bo", "cy"):
         assert found[user]["stops"] == lost[user]
-        assert found[user]["starts"] == copy.running[user] - held[user]
-        weight = copy.users[user]
+        assert found[user]["starts"] == copy.users[user].running - held[user]
+        weight = copy.users[user].weight
         assert found[user]["held_after"] == pytest.approx(weight * shares[user].share)
         assert found[user]["fair_after"] == pytest.approx(weight * shares[user].fair_share)
 
@@ -173,7 +173,7 @@ async def test_another_policy_is_that_of_a_switched_service(ask: Asked, policy: 
     before = state.snapshot()
     found = await ask("POST", "/v1/what-if", json={"policy": policy, "weights": {"ana": 3}})
     assert state.snapshot() == before
-    running = dict(state.running)
+    running = {name: user.running for name, user in state.users.items()}
 
     def switch(tx: Transaction) -> None:
         tx.apply("user", name="ana", weight=3.0)
@@ -184,7 +184,7 @@ async def test_another_policy_is_that_of_a_switched_service(ask: Asked, policy: 
     for user in found["users"]:
         factor = 3 if user["name"] == "ana" else 1
         assert user["fair_after"] == pytest.approx(factor * shares[user["name"]]["fair_share"])
-        more = state.running[user["name"]] - running[user["name"]]
+        more = state.users[user["name"]].running - running[user["name"]]
         if "over-share" not in policy:  # a service preempts later, in rounds, so its starts differ
             assert user["starts"] == more
 

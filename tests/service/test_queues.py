@@ -38,7 +38,7 @@ def test_tasks_go_on_when_the_tree_changes() -> None:
     state.apply("queues", TREE.to_dict([]), 0.0)
     with pytest.raises(InputError, match="does not serve trees"):
         state.apply("policy", {"policy": "ps-dsf/best-fit"}, 0.0)
-    assert state.running == {"ana": 4, "bo": 4, "cy": 4}
+    assert {name: user.running for name, user in state.users.items()} == dict.fromkeys(USERS, 4)
     state.apply("server", server("b", 6), 0.0)
     assert started_by_user(state) == {"ana": 1, "cy": 5}
     with pytest.raises(InputError, match="there is already a user named 'ana'"):
@@ -48,7 +48,7 @@ def test_tasks_go_on_when_the_tree_changes() -> None:
     assert "physics" not in state.users
     state.apply("queues", {"rows": [], "users": {}, "limits": {}}, 0.0)
     state.apply("policy", {"policy": "ps-dsf/best-fit"}, 0.0)
-    assert sum(state.running.values()) == 18
+    assert state.running == 18
 
 
 def test_limits_hold_for_users_and_teams() -> None:

@@ -264,9 +264,9 @@ def drive(
         elif does < 0.91 and state.jobs:
             job = one(state.jobs)
             if not state.jobs[job].gang:  # type: ignore[index]
-                before = sum(state.pending.values())
+                before = sum(user.pending for user in state.users.values())
                 tell("skip", job=job, tasks=rng.sample(range(5), k=4))
-                counts["skipped"] += before - sum(state.pending.values())
+                counts["skipped"] += before - sum(user.pending for user in state.users.values())
         elif does < 0.93:
             name = rng.choice(["a", "b", "c"])
             capacity = {"cpu": 4.0, "memory": 8.0, "gpu": 0.0}

@@ -201,7 +201,7 @@ def test_while_nothing_can_start_nothing_is_written(
     writer.ask(lambda _tx: None)
     before = writer.journal.seq
     time.sleep(0.2)
-    assert any(writer.state_thread.state.pending.values())
+    assert any(user.pending for user in writer.state_thread.state.users.values())
     assert writer.journal.seq == before
     writer.close()
 

@@ -176,8 +176,8 @@ def copy_state(tx: Transaction) -> StateCopy:
     """Copy the state. O(users + servers + kinds of tasks), however many tasks wait."""
     state = tx.state
     return StateCopy(
-        dict(state.users),
-        dict(state.pending),
+        {name: user.weight for name, user in state.users.items()},
+        {name: user.pending for name, user in state.users.items()},
         dict(state.withheld),
         Tally(server.state for server in state.servers.values()),
         tuple(state.resources),

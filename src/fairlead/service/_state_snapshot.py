@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import from_json, to_json
 
 from fairlead.errors import InputError
-from fairlead.service.jobs import WAITS, Indices, Job, JobGroup, Running, Server, TaskKey
+from fairlead.service.jobs import WAITS, Indices, Job, JobGroup, Running, Server, TaskKey, User
 
 if TYPE_CHECKING:
     from fairlead.service.service_state import ServiceState
@@ -34,7 +34,7 @@ def state_bytes(state: ServiceState) -> bytes:
         "version": VERSION,
         "next_job": state.next_job,
         "unplaced": state.unplaced,
-        "users": state.users,
+        "users": {name: user.weight for name, user in state.users.items()},
         "queues": [state.queue_rows, state.queue_of, state.limits, state.quotas],
         "servers": [[getattr(s, name) for name in SERVER_FIELDS] for s in state.servers.values()],
         "drained": list(state.drained),
@@ -68,15 +68,11 @@ def split_snapshot(data: bytes) -> tuple[dict[str, Any], bytes]:
 
 def restore_records(state: ServiceState, part: dict[str, Any]) -> None:
     """Add the users, servers, jobs and tasks of a snapshot to a new state."""
-    state.users = part["users"]
+    state.users = {name: User(weight) for name, weight in part["users"].items()}
     # Snapshots of earlier versions lack `queues`, or the quotas in it.
     state.queue_rows, state.queue_of, state.limits, *rest = part.get("queues", ([], {}, {}))
     state.quotas = rest[0] if rest else {}
     state.next_job, state.unplaced = part["next_job"], part["unplaced"]
-    state.pending = dict.fromkeys(state.users, 0)
-    state.running = dict.fromkeys(state.users, 0)
-    state.live_bytes = dict.fromkeys(state.users, 0)
-    state.live_jobs = dict.fromkeys(state.users, 0)
     for values in part["servers"]:
         state.servers[values[0]] = Server(*values)
     state.drained = dict.fromkeys(part.get("drained", ()))  # earlier versions lack it
@@ -93,9 +89,10 @@ def restore_records(state: ServiceState, part: dict[str, Any]) -> None:
                 job_group.indices = range(0)
             state._groups[job_group.group] = job.groups[job_group.group] = job_group
         state.jobs[job.id] = job
-        state.pending[job.user] += job.status.count(WAITS)
-        state.live_bytes[job.user] += job.size
-        state.live_jobs[job.user] += 1
+        user = state.users[job.user]
+        user.pending += job.status.count(WAITS)
+        user.live_bytes += job.size
+        user.live_jobs += 1
         for other in job.after:
             state._dependents.setdefault(other, {})[job.id] = None
     for j, index, attempt, task, group, server, since, stopping, is_over, *rest in part["running"]:
@@ -109,7 +106,7 @@ def restore_records(state: ServiceState, part: dict[str, Any]) -> None:
             state._awaiting.setdefault(awaited, []).append(run)
         job_group.job.running[index] = state.servers[server].running[key] = run
         job_group.job.awaiting_gang += is_over
-        state.running[job_group.job.user] += 1
+        state.users[job_group.job.user].running += 1
     for job in state.jobs.values():
         state._count_withheld(job)
 

@@ -455,7 +455,9 @@ class StateThread:
     def _may_preempt(self) -> bool:
         """Return whether tasks wait under a policy with preemption."""
         scheduler = self.state.scheduler
-        return bool(scheduler.policy.preempts) and any(self.state.pending.values())
+        return bool(scheduler.policy.preempts) and any(
+            user.pending for user in self.state.users.values()
+        )
 
     def _preempt(self, tx: Transaction) -> None:
         """Run a round of preemption; a round that starts a task is an event."""

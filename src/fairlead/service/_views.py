@@ -19,12 +19,13 @@ def user_views(tx: Transaction) -> list[dict[str, Any]]:
 
 
 def user_view(state: ServiceState, name: str) -> dict[str, Any]:
+    user = state.users[name]
     return {
         "name": name,
-        "weight": state.users[name],
+        "weight": user.weight,
         "queue": state.queue_of.get(name),
-        "pending": state.pending[name],
-        "running": state.running[name],
+        "pending": user.pending,
+        "running": user.running,
     }
 
 

@@ -1,4 +1,4 @@
-"""The records of the service's state: jobs, their tasks, and servers."""
+"""The records of the service's state: jobs, their tasks, servers and users."""
 
 from __future__ import annotations
 
@@ -181,6 +181,17 @@ class Server:
         if not self.reachable:
             return "unreachable"
         return "drained" if self.drained else "ready"
+
+
+@dataclass(slots=True)
+class User:
+    """A user, and the sums over its live jobs."""
+
+    weight: float
+    pending: int = 0  # waiting tasks, including held ones
+    running: int = 0  # running tasks
+    live_bytes: int = 0  # bytes of the requests in the journal
+    live_jobs: int = 0
 
 
 class EndedAttempt(NamedTuple):

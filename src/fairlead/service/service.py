@@ -180,7 +180,7 @@ class Service:
             tasks[event["user"]] += event["tasks"]
             sizes[event["user"]] += event["size"]
         for user, more in tasks.items():
-            waiting, most = state.pending.get(user, 0), self.settings.pending_tasks
+            waiting, most = state.user(user).pending, self.settings.pending_tasks
             if waiting + more > most:
                 raise FullError(
                     f"{waiting:,} tasks of {user!r} wait; {more:,} more exceed the limit of "
@@ -191,7 +191,7 @@ class Service:
         _check_live_jobs(state, Counter(event["user"] for event in events))
 
     def _check_live_bytes(self, state: ServiceState, user: str, more: int) -> None:
-        live, most = state.live_bytes.get(user, 0), self.settings.live_bytes
+        live, most = state.user(user).live_bytes, self.settings.live_bytes
         if more and live + more > most:
             raise FullError(
                 f"the live jobs of {user!r} take {live:,} bytes; {more:,} more exceed the "
@@ -324,7 +324,7 @@ class Service:
             why = tx.state.scheduler.explain(group, tx.now, MOST_BEFORE)
             forecast: dict[str, Any] = {}
             # A forecast is quick only if placing is not behind, and few tasks run.
-            is_quick = not tx.state.unplaced and sum(tx.state.running.values()) <= MOST_RUNNING
+            is_quick = not tx.state.unplaced and tx.state.running <= MOST_RUNNING
             if is_quick and not why.starts:
                 forecast = self.start_forecasts.expect(tx.state, job, tx.now)
             text = str(why)
@@ -574,7 +574,7 @@ def _check_live_jobs(state: ServiceState, more: Mapping[str, int]) -> None:
     for name in limited:
         users = [user for user, path in path_of_user.items() if name in path]
         asked = sum(more.get(user, 0) for user in users)
-        live, most = sum(state.live_jobs.get(user, 0) for user in users), state.limits[name][JOBS]
+        live, most = sum(state.user(user).live_jobs for user in users), state.limits[name][JOBS]
         if asked and live + asked > most:
             raise FullError(
                 f"{name!r} has {live:,} unfinished {'job' if live == 1 else 'jobs'}; {asked:,} "

@@ -34,6 +34,7 @@ from fairlead.service.jobs import (
     Running,
     Server,
     TaskKey,
+    User,
     Where,
 )
 
@@ -57,7 +58,7 @@ class ServiceState:
         self.resources = list(RESOURCES)  # followed by those of servers and live jobs
         self.scheduler = self._empty_scheduler(policy, seed)
         self.jobs: dict[int, Job] = {}
-        self.users: dict[str, float] = {}
+        self.users: dict[str, User] = {}
         self.queue_rows: list[dict[str, Any]] = []  # the tree of queues above users, if any
         self.queue_of: dict[str, str] = {}  # the queue of each user that is in one
         self.limits: Limits = {}  # of queues and users, including users that are not known yet
@@ -65,10 +66,6 @@ class ServiceState:
         self.servers: dict[str, Server] = {}
         self.drained: dict[str, None] = {}  # names of drained servers that were lost, oldest first
         self.next_job = 1
-        self.pending: dict[str, int] = {}  # waiting tasks by user, including held ones
-        self.running: dict[str, int] = {}  # running tasks by user
-        self.live_bytes: dict[str, int] = {}  # bytes of the requests of live jobs, by user
-        self.live_jobs: dict[str, int] = {}  # number of live jobs by user
         self.withheld = dict.fromkeys(WITHHELD, 0)  # tasks kept from the scheduler, by reason
         self.unplaced = False  # whether tasks may start: after a change, or a limited placement
         self.effects = Effects()
@@ -106,8 +103,8 @@ class ServiceState:
             self.scheduler.add_server(server.name, server.capacity, server.labels)
         for row in self.queue_rows:
             self._add_queue(row["name"], row.get("weight", 1), row.get("parent"))
-        for user, weight in self.users.items():
-            self._add_queue(user, weight, self.queue_of.get(user))
+        for name, user in self.users.items():
+            self._add_queue(name, user.weight, self.queue_of.get(name))
         for job in self.jobs.values():
             job.groups = {}
             runs = job.running_by_index()
@@ -199,11 +196,10 @@ class ServiceState:
         """Add a user, or change its weight."""
         if name in self.users:
             self.scheduler.set_weight(name, weight)
+            self.users[name].weight = weight
         else:
             self._add_queue(name, weight, self.queue_of.get(name))
-            self.pending[name] = self.running[name] = 0
-            self.live_bytes[name] = self.live_jobs[name] = 0
-        self.users[name] = weight
+            self.users[name] = User(weight)
 
     def on_queues(
         self,
@@ -269,7 +265,7 @@ class ServiceState:
         for name, value in request.items():
             setattr(found, name, value)
         if size is not None:
-            self.live_bytes[found.user] += size - found.size
+            self.users[found.user].live_bytes += size - found.size
             found.size = size
         self._submit_waiting(found)
 
@@ -286,7 +282,7 @@ class ServiceState:
             for index in waiting:
                 found.status[index] = DONE
             found.ended += len(waiting)
-        self.pending[found.user] -= len(waiting)
+        self.users[found.user].pending -= len(waiting)
         self._submit_waiting(found)
         self._end_job(found, now)
 
@@ -360,8 +356,9 @@ class ServiceState:
             job.status[index] = RUNS
             job_group.waiting -= 1
             job_group.running += 1
-            self.pending[job.user] -= 1
-            self.running[job.user] += 1
+            user = self.users[job.user]
+            user.pending -= 1
+            user.running += 1
             job.server = server
             job.attempts = max(job.attempts, key.attempt)
             for other in stopping:
@@ -424,6 +421,15 @@ class ServiceState:
         job = self.jobs.get(key.job)
         run = None if job is None else job.running.get(key.index)
         return run if run is not None and run.key == key else None
+
+    @property
+    def running(self) -> int:
+        """The number of running tasks."""
+        return sum(user.running for user in self.users.values())
+
+    def user(self, name: str) -> User:
+        """Return a user; without jobs if it is not known yet."""
+        return self.users.get(name) or User(1.0)
 
     def server(self, name: str) -> Server:
         if name not in self.servers:
@@ -544,7 +550,7 @@ class ServiceState:
         self, rows: list[dict[str, Any]], users: dict[str, str], scheduler: Scheduler
     ) -> None:
         """Raise `InputError` for an invalid tree, or a policy that does not serve trees."""
-        names = list({**self.users, **users})
+        names = list(dict.fromkeys([*self.users, *users]))
         read_queues(rows, [users.get(name) for name in names], names)
         if rows and not scheduler.policy.has_trees:
             raise InputError(f"{scheduler.policy.name}: does not serve trees of queues", "policy")
@@ -565,9 +571,10 @@ class ServiceState:
         )
         self.next_job += 1
         self.jobs[job.id] = job
-        self.pending[user] += tasks
-        self.live_bytes[user] += job.size
-        self.live_jobs[user] += 1
+        owner = self.users[user]
+        owner.pending += tasks
+        owner.live_bytes += job.size
+        owner.live_jobs += 1
         self._count_withheld(job)
         for other in job.after:
             self._dependents.setdefault(other, {})[job.id] = None
@@ -666,7 +673,7 @@ class ServiceState:
         """Remove an ended task; start the tasks that waited only for its end."""
         del run.job_group.job.running[run.key.index]
         run.job_group.job.awaiting_gang -= run.is_over
-        self.running[run.job_group.job.user] -= 1
+        self.users[run.job_group.job.user].running -= 1
         del self.servers[run.server].running[run.key]
         run.job_group.running -= 1
         for key in run.awaits:
@@ -736,7 +743,7 @@ class ServiceState:
             self._record_attempt(mate, now, None, why if mate is first else mate.stopping)
             job.lost_attempts[mate.key.index] = mate.key.attempt
             job.status[mate.key.index] = WAITS
-            self.pending[job.user] += 1
+            self.users[job.user].pending += 1
         if job.withheld:
             self.withheld[job.withheld] += len(mates)
         if not job_group.withdrawn:
@@ -793,9 +800,10 @@ class ServiceState:
 
     def _remove(self, job: Job) -> list[int]:
         """Remove a finished job; return the ids of the jobs that wait for it."""
-        self.pending[job.user] -= job.waiting
-        self.live_bytes[job.user] -= job.size
-        self.live_jobs[job.user] -= 1
+        user = self.users[job.user]
+        user.pending -= job.waiting
+        user.live_bytes -= job.size
+        user.live_jobs -= 1
         self._count_withheld(job, -1)
         del self.jobs[job.id]
         self.effects.ended.append(job)

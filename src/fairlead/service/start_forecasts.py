@@ -246,7 +246,7 @@ class StartForecasts:
         A small state is simulated at once, and any state on systems other than Linux: there a
         process with threads cannot be forked.
         """
-        if sys.platform != "linux" or sum(state.running.values()) <= MOST_RUNNING:
+        if sys.platform != "linux" or state.running <= MOST_RUNNING:
             return simulate(state, self.run_times, now, job)
         latest = self._simulation
         if latest is None or not latest.done() or latest.exception() is not None:

@@ -365,7 +365,7 @@ def _make_workload(history: _History, state: ServiceState) -> JournalWorkload:
     plain = Workload.from_arrays(
         _cluster_of_spans(spans, resources),
         list(users),
-        weight=list(state.users.values()),
+        weight=[user.weight for user in state.users.values()],
         job_names=[str(job) for job in jobs],
         job_user=[users[job.user] for job in jobs.values()],
         job_submit=[job.submitted - recording.begin for job in jobs.values()],

@@ -359,16 +359,16 @@ async def test_live_bytes_of_a_user_are_bounded(ask: Asked) -> None:
     await ask.submit(large | {"user": "bo"})
     await ask("POST", f"/v1/jobs/{first}/cancel")
     (job,) = await ask.submit()
-    before = ask.service.state_thread.state.live_bytes["ana"]
+    before = ask.service.state_thread.state.users["ana"].live_bytes
     await ask("PATCH", f"/v1/jobs/{job}", json={"where": ["a" * 150, "b" * 150]})
     state = ask.service.state_thread.state
-    assert state.live_bytes["ana"] == state.jobs[int(job)].size > before + 290
+    assert state.users["ana"].live_bytes == state.jobs[int(job)].size > before + 290
     long = {"where": [f"{i:0150}" for i in range(40)]}
     await ask("PATCH", f"/v1/jobs/{job}", json=long, status=429)
     await ask("PATCH", f"/v1/jobs/{job}", json={"anywhere": True})
-    assert state.live_bytes["ana"] == before
+    assert state.users["ana"].live_bytes == before
     await ask("POST", f"/v1/jobs/{job}/cancel")
-    assert state.live_bytes["ana"] == 0
+    assert state.users["ana"].live_bytes == 0
 
 
 def test_an_ended_job_keeps_4_kib(tmp_path: Path) -> None:
