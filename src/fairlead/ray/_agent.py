@@ -16,10 +16,11 @@ import json
 import logging
 import secrets
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
+from math import inf
 from typing import Any
 
 import ray
@@ -35,6 +36,8 @@ from fairlead.ray._ray_calls import (
     STOPPED_STATUS,
     CallBatch,
     CallOptions,
+    CallStart,
+    Function,
     LostError,
     NoDispatcherError,
     RayCall,
@@ -79,9 +82,7 @@ class Agent:
         self.wait = 0.0  # seconds after which the dispatcher answers without orders
         self.seen = 0  # the number of the last order that was carried out
         self.grace = 0.0  # seconds until a preempted call is killed
-        self._functions: dict[int, bytes] = {}  # pickled, by number
-        self._names: dict[int, str] = {}  # by number of the function
-        self._defined: dict[int, asyncio.Event] = {}  # by number of the function
+        self._functions: defaultdict[int, Function] = defaultdict(Function)  # by number
         self._remote_functions: dict[tuple[CallOptions, str], Any] = {}  # by options and node's id
         self._gathered: dict[CallOptions, list[RayCall]] = {}  # calls to submit
         self._batches: dict[str, CallBatch] = {}  # by id of the job
@@ -90,16 +91,11 @@ class Agent:
         self._awaits_ids = False  # whether the dispatcher is about to return ids of jobs
         # Ordered starts of jobs whose ids are not known yet: key and node's id.
         self._early_starts: list[tuple[Key, str]] = []
-        # By start: the reference of its task in Ray, its actor, later only the actor's id, or its
-        # placement group; None until that is made.
-        self._runs: dict[Key, Any] = {}
-        self._calls_of_key: dict[Key, list[RayCall]] = {}  # by start
-        self._ended: dict[Key, Ending] = {}  # by start, until the dispatcher acknowledges the end
-        self._repeated: dict[Key, str] = {}  # by start that was stopped to run again: the reason
+        self._starts: dict[Key, CallStart] = {}
+        self._ended: dict[Key, Ending] = {}  # the ends of starts, until they are acknowledged
         self._skipped: dict[str, list[int]] = {}  # to report, by job: tasks that need no start
         self._cancelled: list[str] = []  # to report: jobs without a call whose result is awaited
         self._running: Counter[CallOptions] = Counter()  # number of tasks in Ray
-        self._seconds_of_call: dict[int, float] = {}  # mean of recent calls, by function
         self._awaited: dict[Any, list[asyncio.Future[None]]] = {}  # waits, by unready argument
         self._has_reports = asyncio.Event()
         self._join_lock, self._find_lock = asyncio.Lock(), asyncio.Lock()
@@ -124,9 +120,10 @@ class Agent:
         await asyncio.Event().wait()
 
     async def define(self, number: int, function: bytes, name: str) -> None:
-        """Register a function or a class under a number; only workers can unpickle it."""
-        self._functions[number], self._names[number] = function, name
-        self._defined.setdefault(number, asyncio.Event()).set()
+        """Register a pickled function or class under a number."""
+        defined = self._functions[number]
+        defined.pickled, defined.name = function, name
+        defined.is_defined.set()
 
     async def run(
         self, options: CallOptions, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -171,7 +168,7 @@ class Agent:
         """Stop running tasks, and drop waiting ones. The driver kills this actor afterwards."""
         for task in list(self._tasks):
             task.cancel()  # else this agent would join again
-        for key in [key for key, run in self._runs.items() if run is not None]:
+        for key in [key for key, start in self._starts.items() if start.run is not None]:
             self._stop(key, "its driver disconnects")
         await self.dispatcher.leave.remote(self.name)
 
@@ -180,7 +177,7 @@ class Agent:
     async def _await_arguments(self, options: CallOptions, calls: Sequence[RayCall]) -> None:
         """Wait until a function is defined and the arguments of its calls are ready."""
         if options.kind != "group":
-            await self._defined.setdefault(options.function, asyncio.Event()).wait()
+            await self._functions[options.function].is_defined.wait()
         taken = (arg for call in calls for arg in (*call.args, *call.kwargs.values()))
         refs = {arg for arg in taken if isinstance(arg, ray.ObjectRef)}
         if refs:
@@ -287,7 +284,7 @@ class Agent:
                 continue
             if call.key is None:
                 self._skip(call)
-            elif all(other.outcome.done() for other in self._calls_of_key.get(call.key, ())):
+            elif all(other.outcome.done() for other in self._starts[call.key].calls):
                 self._stop(call.key, "cancelled")
         self._has_reports.set()
 
@@ -398,9 +395,7 @@ class Agent:
     def _forget(self, key: Key) -> None:
         """Drop a start whose end the dispatcher has acknowledged."""
         del self._ended[key]
-        self._repeated.pop(key, None)
-        self._runs.pop(key, None)
-        for call in self._calls_of_key.pop(key, ()):
+        for call in self._starts.pop(key).calls:
             if call.key == key:
                 call.key = None
         batch = self._batches.get(str(key[0]))
@@ -411,13 +406,13 @@ class Agent:
 
     def _start(self, key: Key, node_id: str) -> None:
         """Run the call of an ordered start, unless this attempt has started already."""
-        if key in self._runs or key in self._ended:
+        if key in self._starts:
             return
         batch = self._batches.get(str(key[0]))
         if batch is None and self._awaits_ids:
             self._early_starts.append((key, node_id))
             return
-        self._runs[key] = None
+        start = self._starts[key] = CallStart()
         if batch is None:  # all of its calls shared other starts
             self._end_task(key, 0, "")
             return
@@ -429,28 +424,27 @@ class Agent:
         call = batch.calls[key[1]]
         if call.key is not None and call.key[:2] == key[:2] and not call.outcome.done():
             call.key = None  # the dispatcher detected the loss of that attempt first
-        if not call.waits:  # another start ran it, so this start is used for another call
-            other = self._next_call(batch.options)
-            if other is not None:
-                self._skip(other)
-            call = other or call
+        if not call.waits and (other := self._next_call(batch.options)) is not None:
+            self._skip(other)
+            call = other  # another start ran the first one, so this start is used for another call
         if not call.waits:
             self._end_task(key, 0, "")
         elif batch.options.kind == "actor":
-            call.key, self._calls_of_key[key] = key, [call]
-            self._spawn(self._start_actor(call, key, node_id))
+            call.key, start.calls = key, [call]
+            self._spawn(self._start_actor(call, key, start, node_id))
         else:
             # Set now, so that `_next_call` skips it: a lost call may be in `_waiting` twice.
             call.key = key
             more = [] if call.is_alone else self._calls_to_share(batch, key)
-            self._submit_to_ray(batch, key, [call, *more], node_id)
+            start.calls = [call, *more]
+            self._submit_to_ray(batch, key, start, node_id)
 
     def _calls_to_share(self, batch: CallBatch, key: Key) -> list[RayCall]:
         """Return waiting calls to share the start `key`; none unless the function is short."""
         waiting = self._waiting[batch.options]
         if not (waiting and self._is_short(batch.options)):
             return []
-        seconds = max(self._seconds_of_call[batch.options.function], 1e-5)
+        seconds = max(self._functions[batch.options.function].seconds, 1e-5)
         # Divide the waiting calls evenly among this start and the running tasks of these options.
         limit = len(waiting) // (self._running[batch.options] + 1)
         limit = min(int(LEASE_SECONDS / seconds), limit)
@@ -468,7 +462,7 @@ class Agent:
 
     def _is_short(self, options: CallOptions) -> bool:
         """Return whether calls of a function are known to be short enough to share a start."""
-        return self._seconds_of_call.get(options.function, LEASE_SECONDS) < LEASE_SECONDS / 2
+        return self._functions[options.function].seconds < LEASE_SECONDS / 2
 
     def _next_call(self, options: CallOptions) -> RayCall | None:
         """Remove and return the next call that still waits; None if there is none."""
@@ -479,68 +473,60 @@ class Agent:
                 return call
         return None
 
-    def _submit_to_ray(
-        self, batch: CallBatch, key: Key, calls: list[RayCall], node_id: str
-    ) -> None:
-        """Submit calls to Ray as one task."""
-        self._calls_of_key[key] = calls
-        for call in calls:
-            call.key = key
+    def _submit_to_ray(self, batch: CallBatch, key: Key, start: CallStart, node_id: str) -> None:
+        """Submit the calls of a start to Ray as one task."""
         try:
             bound = self._remote_function(batch, node_id)
-            outcomes, values = bound.remote([(call.args, call.kwargs) for call in calls])
+            start.run, values = bound.remote([(call.args, call.kwargs) for call in start.calls])
         except Exception as fault:
-            for call in calls:
+            for call in start.calls:
                 call.fail(fault)
             self._end_task(key, 1, one_line(fault))
             return
-        self._runs[key] = outcomes
         self._running[batch.options] += 1
-        self._spawn(self._finish(batch, key, calls, outcomes, values))
+        self._spawn(self._finish(batch, key, start, values))
 
     def _remote_function(self, batch: CallBatch, node_id: str) -> Any:
         """Return the function of a batch as Ray's remote function on a node, with its demand."""
         which = (batch.options, node_id)
         if which not in self._remote_functions:
-            function, name = batch.options.function, self._names[batch.options.function]
+            function = self._functions[batch.options.function]
             self._remote_functions[which] = ray.remote(
-                worker_function(self._functions[function], name)
+                worker_function(function.pickled, function.name)
             ).options(
                 **ray_options(demand_of(batch.request)),
                 num_returns=2,
                 max_retries=0,
-                name=name,
+                name=function.name,
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
             )
         return self._remote_functions[which]
 
-    async def _finish(
-        self, batch: CallBatch, key: Key, calls: list[RayCall], outcomes: Any, values: Any
-    ) -> None:
+    async def _finish(self, batch: CallBatch, key: Key, start: CallStart, values: Any) -> None:
         """Await a task of Ray; give the results to its calls, or let them run again."""
         status = 0
         try:
             try:
-                lasted, rows = await outcomes
+                lasted, rows = await start.run
             finally:
                 self._running[batch.options] -= 1
         except LOST as fault:
-            await self._lose(batch, key, calls, fault)
+            await self._lose(batch, key, start, fault)
             return
         except (Exception, asyncio.CancelledError) as fault:
-            if key in self._repeated and isinstance(fault, exceptions.TaskCancelledError):
-                await self._lose(batch, key, calls, fault)
+            if start.repeated and isinstance(fault, exceptions.TaskCancelledError):
+                await self._lose(batch, key, start, fault)
                 return
-            for call in calls:  # the whole task was cancelled or failed
+            for call in start.calls:  # the whole task was cancelled or failed
                 call.fail(fault)
             status = STOPPED_STATUS if isinstance(fault, exceptions.TaskCancelledError) else 1
             self._end_task(key, status, one_line(fault))
             return
-        function = batch.options.function
-        self._seconds_of_call[function] = (self._seconds_of_call.get(function, lasted) + lasted) / 2
-        is_preempted = self._repeated.get(key) == PREEMPTED
+        function = self._functions[batch.options.function]
+        function.seconds = lasted if function.seconds == inf else (function.seconds + lasted) / 2
+        is_preempted = start.repeated == PREEMPTED
         interrupted: Exception | None = None
-        for index, (call, (kind, result)) in enumerate(zip(calls, rows, strict=True)):
+        for index, (call, (kind, result)) in enumerate(zip(start.calls, rows, strict=True)):
             if kind == "fault" and is_preempted:
                 interrupted = result  # perhaps caused by the KeyboardInterrupt
             elif kind == "fault":
@@ -551,20 +537,18 @@ class Agent:
                     result if kind == "small" else StoredResult(values, index, kind)
                 )
         if interrupted is not None:
-            await self._lose(batch, key, calls, interrupted)
+            await self._lose(batch, key, start, interrupted)
         else:
             self._end_task(key, status, "")
 
-    async def _lose(
-        self, batch: CallBatch, key: Key, calls: list[RayCall], fault: Exception
-    ) -> None:
+    async def _lose(self, batch: CallBatch, key: Key, start: CallStart, fault: Exception) -> None:
         """Let calls run again that were preempted, or lost with their worker or node.
 
         A loss counts as a try only if the task had a single call, because any of several may have
         caused it. A preemption never counts.
         """
-        again = []
-        is_preempted = self._repeated.get(key) == PREEMPTED
+        again, calls = [], start.calls
+        is_preempted = start.repeated == PREEMPTED
         for call in calls:
             if call.key == key and not call.outcome.done():
                 if not is_preempted:
@@ -602,17 +586,15 @@ class Agent:
     def _stop(self, key: Key, why: str) -> None:
         """Stop the task of an attempt."""
         self._early_starts = [start for start in self._early_starts if start[0] != key]
-        run = self._runs.get(key)
-        if key in self._ended or (why == PREEMPTED and key in self._repeated):
+        start = self._starts.setdefault(key, CallStart())
+        if key in self._ended or (why == PREEMPTED and start.repeated):
             return
-        if why in (MOVED, PREEMPTED):
-            self._repeated[key] = why
-        else:
-            self._repeated.pop(key, None)
+        start.repeated = why if why in (MOVED, PREEMPTED) else ""
+        run = start.run
         if isinstance(run, ray.ObjectRef):
             if why == PREEMPTED:
                 ray.cancel(run)  # raises KeyboardInterrupt in the call
-                self._spawn(self._kill_after_grace(key, run))
+                self._spawn(self._kill_after_grace(key, start))
             else:
                 ray.cancel(run, force=True)
         elif run is not None:
@@ -620,16 +602,16 @@ class Agent:
         else:
             self._end_task(key, STOPPED_STATUS, why)
 
-    async def _kill_after_grace(self, key: Key, run: ray.ObjectRef) -> None:
+    async def _kill_after_grace(self, key: Key, start: CallStart) -> None:
         await asyncio.sleep(self.grace)
-        if self._runs.get(key) is run and key not in self._ended:
-            ray.cancel(run, force=True)
+        if self._starts.get(key) is start and key not in self._ended:
+            ray.cancel(start.run, force=True)
 
     def _end_task(self, key: Key, status: int | None, reason: str) -> None:
         """Record the end of a start to report it; a status of None asks for another start."""
         if key in self._ended:
             return
-        self._runs.setdefault(key, None)
+        self._starts.setdefault(key, CallStart())
         self._ended[key] = Ending(key, status, reason[:200])
         self._has_reports.set()
         batch = self._batches.get(str(key[0]))
@@ -639,17 +621,18 @@ class Agent:
     def _end_job(self, job: str) -> None:
         """Handle the end of a job: fail its waiting calls, which were cancelled."""
         batch = self._batches.get(job)
-        for call in batch.calls if batch is not None else ():
+        if batch is None:
+            return
+        for call in batch.calls:
             if call.waits and call.batch is batch:
                 call.fail(cancelled_error(job))
-        if batch is not None:
-            batch.is_gone = True
-        if batch is not None and not any(str(key[0]) == job for key in self._runs):
+        batch.is_gone = True
+        if not any(str(key[0]) == job for key in self._starts):
             del self._batches[job]
 
     # Actors and placement groups
 
-    async def _start_actor(self, call: RayCall, key: Key, node_id: str) -> None:
+    async def _start_actor(self, call: RayCall, key: Key, start: CallStart, node_id: str) -> None:
         """Make an actor on a node, and give it to its call once it is ready."""
         batch = call.batch
         assert batch is not None
@@ -657,18 +640,18 @@ class Agent:
             return
         try:
             made = ray.remote(
-                ray.cloudpickle.loads(self._functions[batch.options.function])
+                ray.cloudpickle.loads(self._functions[batch.options.function].pickled)
             ).options(
                 **ray_options(demand_of(batch.request)),
                 max_restarts=0,
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
             )
-            actor = self._runs[key] = made.remote(*call.args, **call.kwargs)
+            actor = start.run = made.remote(*call.args, **call.kwargs)
             await actor.__ray_ready__.remote()
         except Exception as fault:
-            if key in self._repeated and not call.outcome.done():
+            if start.repeated and not call.outcome.done():
                 call.key = None
-                self._end_task(key, None, self._repeated[key])
+                self._end_task(key, None, start.repeated)
             else:
                 call.fail(fault)
                 self._end_task(key, 1, one_line(fault))
@@ -678,7 +661,7 @@ class Agent:
         else:
             call.outcome.set_result(actor)
         # Drop this handle, so that only the driver's handle keeps the actor alive.
-        self._runs[key] = _ActorId(actor._actor_id.hex())
+        start.run = _ActorId(actor._actor_id.hex())
 
     async def _start_group(self, batch: CallBatch, attempt: int) -> None:
         """Make a placement group on the nodes of its bundles, and give it to its call."""
@@ -695,7 +678,7 @@ class Agent:
         try:
             group = placement_group(bundles, bundle_label_selector=nodes)
             for key in keys:
-                self._runs[key] = group
+                self._starts.setdefault(key, CallStart()).run = group
             await group.ready()
         except Exception as fault:
             call.fail(fault)
@@ -710,7 +693,7 @@ class Agent:
     async def _watch_runs(self) -> None:
         """Detect the ends of actors and placement groups."""
         await asyncio.sleep(CHECK_SECONDS)
-        runs = [(key, run) for key, run in self._runs.items() if key not in self._ended]
+        runs = [(key, s.run) for key, s in self._starts.items() if key not in self._ended]
         held = [(key, run) for key, run in runs if isinstance(run, _ActorId | PlacementGroup)]
         over = await asyncio.to_thread(lambda: [key for key, run in held if _is_over(run)])
         # Without a pause between them, because all bundles of a group are freed at once.

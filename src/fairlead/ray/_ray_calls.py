@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, NamedTuple
 
 import ray
@@ -90,6 +91,27 @@ class RayCall:
         """Set an error as the outcome, unless it has one."""
         if not self.outcome.done():
             self.outcome.set_exception(fault)
+
+
+@dataclass(eq=False)
+class Function:
+    """A function or a class of the driver; only workers can unpickle it."""
+
+    pickled: bytes = b""
+    name: str = ""
+    is_defined: asyncio.Event = field(default_factory=asyncio.Event)
+    seconds: float = inf  # mean time of recent calls; infinite before the first
+
+
+@dataclass(eq=False)
+class CallStart:
+    """An ordered start of a task, until the dispatcher acknowledges its end."""
+
+    # The reference of its task in Ray, its actor, later only the actor's id, or its placement
+    # group; None until that is made.
+    run: Any = None
+    calls: list[RayCall] = field(default_factory=list)  # the calls that run under it
+    repeated: str = ""  # the reason if it was stopped to run again
 
 
 @dataclass(eq=False)
