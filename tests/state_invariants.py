@@ -34,7 +34,7 @@ def check(state: ServiceState) -> None:
         assert user.running == sum(len(job.running) for job in mine)
         assert user.pending == sum(waits[job.id] for job in mine)
     scheduled = {job_group.group for job in jobs for job_group in job.groups.values()}
-    assert state._groups.keys() == state.scheduler._state.groups.keys() == scheduled
+    assert state.groups.keys() == state.scheduler._state.groups.keys() == scheduled
     assert len(state.scheduler._state.running) == sum(len(job.running) for job in jobs)
     after = {(other, job.id) for job in jobs for other in job.after}
     assert after == {(job, k) for job, waiting in state._dependents.items() for k in waiting}

@@ -128,7 +128,7 @@ class StateHistory:
         if copy.shares_input.too_large:
             found = state.scheduler.unplaceable_groups(rules.MOST_OF_A_USER)
             for group, held_by in found.items():
-                job = state.group(group).job
+                job = state.groups[group].job
                 where = job.where if held_by == "where" else None
                 unplaceable[str(job.id)] = rules.unplaceable_job(job.id, job.user, where)
         last_tasks = self._ended_tasks.last_tasks(state.servers.keys())

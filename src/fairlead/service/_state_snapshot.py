@@ -87,7 +87,7 @@ def restore_records(state: ServiceState, part: dict[str, Any]) -> None:
             job_group = JobGroup(job=job, indices=listed, **named)
             if job_group.withdrawn:  # earlier versions kept its indices
                 job_group.indices = range(0)
-            state._groups[job_group.group] = job.groups[job_group.group] = job_group
+            state.groups[job_group.group] = job.groups[job_group.group] = job_group
         state.jobs[job.id] = job
         user = state.users[job.user]
         user.pending += job.status.count(WAITS)
@@ -96,7 +96,7 @@ def restore_records(state: ServiceState, part: dict[str, Any]) -> None:
         for other in job.after:
             state._dependents.setdefault(other, {})[job.id] = None
     for j, index, attempt, task, group, server, since, stopping, is_over, *rest in part["running"]:
-        key, job_group = TaskKey(j, index, attempt), state._groups[group]
+        key, job_group = TaskKey(j, index, attempt), state.groups[group]
         # Rows of earlier versions lack `awaits`.
         awaits = dict.fromkeys(TaskKey(*other) for other in (rest[0] if rest else ()))
         run = Running(key, task, job_group, server, since, stopping, is_over, awaits)

@@ -66,10 +66,10 @@ class ServiceState:
         self.servers: dict[str, Server] = {}
         self.drained: dict[str, None] = {}  # names of drained servers that were lost, oldest first
         self.next_job = 1
+        self.groups: dict[int, JobGroup] = {}  # by the scheduler's number of a group
         self.withheld = dict.fromkeys(WITHHELD, 0)  # tasks kept from the scheduler, by reason
         self.unplaced = False  # whether tasks may start: after a change, or a limited placement
         self.effects = Effects()
-        self._groups: dict[int, JobGroup] = {}  # by the scheduler's number of a group
         self._dependents: dict[int, dict[int, None]] = {}  # by job: jobs that wait for its end
         self._awaiting: dict[TaskKey, list[Running]] = {}  # by task: tasks that start after its end
 
@@ -98,7 +98,7 @@ class ServiceState:
         past_use = self.scheduler.past_use()
         self.scheduler = scheduler
         self.scheduler.advance(now)
-        self._groups = {}
+        self.groups = {}
         for server in self.servers.values():
             self.scheduler.add_server(server.name, server.capacity, server.labels)
         for row in self.queue_rows:
@@ -342,9 +342,9 @@ class ServiceState:
         self, placed: Sequence[Placement], now: float, stopping: Sequence[Running] = ()
     ) -> list[Running]:
         """Record tasks that the scheduler started; send them once all of `stopping` have ended."""
-        runs, groups = [], self._groups
+        runs = []
         for start in placed:
-            job_group, server = groups[start.group], start.server
+            job_group, server = self.groups[start.group], start.server
             job = job_group.job
             index = job_group.indices[start.index]
             key = TaskKey(job.id, index, job.lost_attempts.get(index, 0) + 1)
@@ -412,10 +412,6 @@ class ServiceState:
             name = parents[name]
         return found
 
-    def group(self, number: int) -> JobGroup:
-        """Return the job's tasks that are in one of the scheduler's groups."""
-        return self._groups[number]
-
     def find(self, key: TaskKey) -> Running | None:
         """Return a running attempt, or None if it does not run."""
         job = self.jobs.get(key.job)
@@ -441,10 +437,6 @@ class ServiceState:
         if job not in self.jobs:
             raise InputError(f"there is no job {job!r:.60} that waits or runs", "job")
         return self.jobs[job]
-
-    def newest_group(self) -> int:
-        """Return the largest id of the scheduler's groups; later groups have larger ones."""
-        return max(self._groups, default=0)
 
     def unmet_quotas(
         self,
@@ -633,7 +625,7 @@ class ServiceState:
             n = len(indices)
             group = self.scheduler.submit(job.user, demand, tasks=n, gang=job.gang, **terms)
         job_group = JobGroup(group, job, indices, demand, len(indices), time_limit=limit)
-        self._groups[group] = job.groups[group] = job_group
+        self.groups[group] = job.groups[group] = job_group
         return job_group
 
     def _assume(
@@ -665,7 +657,7 @@ class ServiceState:
 
     def _forget_if_empty(self, job_group: JobGroup) -> None:
         if not job_group.waiting and not job_group.running:
-            del self._groups[job_group.group], job_group.job.groups[job_group.group]
+            del self.groups[job_group.group], job_group.job.groups[job_group.group]
 
     # Ends of tasks and jobs
 

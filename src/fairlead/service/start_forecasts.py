@@ -277,7 +277,8 @@ def simulate(
     """Simulate starts by time limits and by run times; see `simulate_starts`."""
     by_limits = simulate_starts(state, now, None, until)
     by_run_times = simulate_starts(state, now, run_times, until) if run_times.ended else None
-    return StartOutlook(now, run_times.ended, state.newest_group(), by_limits, by_run_times)
+    newest_group = max(state.groups, default=0)  # later groups have larger numbers
+    return StartOutlook(now, run_times.ended, newest_group, by_limits, by_run_times)
 
 
 def simulate_starts(
@@ -306,7 +307,7 @@ def simulate_starts(
             placed = state.scheduler.place(now, starts_left)
             starts_left -= len(placed)
             for start in placed:
-                job_group = state.group(start.group)
+                job_group = state.groups[start.group]
                 if job_group.job.id not in starts:
                     user = freed_by.get(start.server, "")
                     found = StartForecast(now, now, endless, ended, start.server, user)
