@@ -98,6 +98,16 @@ def test_changed_queues_are_differences(problem: fairlead.Problem) -> None:
     assert texts == ["x: weight 2 to 3", "bo: queue y to x"]
 
 
+def test_a_name_with_demand_of_is_no_changed_demand() -> None:
+    names = ["ana", "demand of bo"]
+    before, after = (
+        fairlead.Problem.from_arrays([[6.0 * k]], [[1.0], [1.0]], users=names, weight=[1, k])
+        for k in (1, 2)
+    )
+    gains = compare_problems(before, after, "drf").gains  # of tasks: from 3 to 4, from 3 to 8
+    assert gains == pytest.approx({"ana": 1 / 3, "demand of bo": 5 / 3})
+
+
 def test_all_differences_together_are_the_second_problem() -> None:
     """Each difference of random problems, applied after the others, gives the second one."""
     rng = np.random.default_rng(3)

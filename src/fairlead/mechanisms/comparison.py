@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from fairlead.formats.problem_file import document_of, problem_of
 from fairlead.mechanisms.catalogue import CATALOGUE, COMPARED, all_mechanisms, find_mechanism, solve
 from fairlead.model.allocation import Allocation
 from fairlead.model.arguments import one_or_several
-from fairlead.model.cluster import FloatArray
 from fairlead.model.notebooks import Plottable, frame_of
 from fairlead.model.problem import Problem, check_problem
 from fairlead.model.problem_changes import format_servers
@@ -53,6 +52,7 @@ class Allocations(dict[str, Allocation], Plottable):
         if what == "users":
             users = answers[0].problem.users.names if answers else ()
             tasks = {name: answer.user_tasks for name, answer in self.items()}
+            # A mechanism of the user's own may be named "user".
             return {"user" if "user" not in tasks else "user_": list(users)} | tasks
         resources = answers[0].problem.cluster.resources if answers else ()
         faults = {name: str(fault) for name, fault in (self.unproved | self.failed).items()}
@@ -169,6 +169,7 @@ class ProblemDifference:
     table: str  # "servers", "queues" or "users"
     name: str
     text: str  # the difference in words
+    in_demand: bool = False  # whether a user's demand differs
 
 
 class TwoProblems:
@@ -191,9 +192,12 @@ class TwoProblems:
         for table, old in self._before.items():
             new = self._after[table]
             for name in dict.fromkeys([*old, *new]):
-                text = _describe_change(table, name, old.get(name), new.get(name))
+                rows = old.get(name), new.get(name)
+                text = _describe_change(table, name, *rows)
                 if text:
-                    found.append(ProblemDifference(table, name, text))
+                    demands = [row.get("demand", {}) for row in rows if row is not None]
+                    in_demand = len(demands) == 2 and bool(_describe_amounts("", *demands))
+                    found.append(ProblemDifference(table, name, text, in_demand))
         return found
 
     def with_one(self, difference: ProblemDifference) -> Problem:
@@ -372,7 +376,8 @@ class ProblemComparison(Plottable):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain values, for JSON; an infinite gain is None."""
-        gains, tasks, shares = self.gains, self._table("user_tasks"), self._table("dominant_share")
+        gains, tasks = self.gains, _by_user(self.before, self.after, "user_tasks")
+        shares = _by_user(self.before, self.after, "dominant_share")
         return {
             "fairlead": 1,
             "mechanism": self.before.mechanism,
@@ -395,8 +400,9 @@ class ProblemComparison(Plottable):
         }
 
     def _columns(self, what: str) -> Mapping[str, Any]:  # noqa: ARG002 (there is one table)
-        tasks, shares, gains = self._table("user_tasks"), self._table("dominant_share"), self.gains
-        names = self.users
+        names, gains = self.users, self.gains
+        tasks = _by_user(self.before, self.after, "user_tasks")
+        shares = _by_user(self.before, self.after, "dominant_share")
         return {
             "user": names,
             "tasks_before": [tasks[name][0] for name in names],
@@ -405,14 +411,6 @@ class ProblemComparison(Plottable):
             "share_after": [shares[name][1] for name in names],
             "gain": [gains.get(name, np.nan) for name in names],
         }
-
-    def _table(self, column: str) -> dict[str, tuple[float, float]]:
-        """Return a number of each user before and after; NaN where there is no such user."""
-        sides = [
-            dict(zip(side.problem.users.names, getattr(side, column).tolist(), strict=True))
-            for side in (self.before, self.after)
-        ]
-        return {n: (sides[0].get(n, np.nan), sides[1].get(n, np.nan)) for n in self.users}
 
 
 def compare_problems(
@@ -453,27 +451,29 @@ def compare_problems(
 
 def _with_other_demands(differences: Sequence[ProblemDifference]) -> set[str]:
     """Return the users with different demands; numbers of their tasks cannot be compared."""
-    return {
-        each.name for each in differences if each.table == "users" and "demand of " in each.text
-    }
+    return {each.name for each in differences if each.in_demand}
 
 
 def _gains(before: Allocation, after: Allocation, by_share: set[str]) -> dict[str, float]:
     """Return each user's relative change of tasks, or of dominant share for users `by_share`."""
-
-    def numbers(side: Allocation) -> dict[str, tuple[float, float]]:
-        tasks: FloatArray = side.user_tasks
-        rows = zip(side.problem.users.names, tasks.tolist(), side.dominant_share.tolist(),
-                   strict=True)  # fmt: skip
-        return {name: (held, share) for name, held, share in rows}
-
-    old, new = numbers(before), numbers(after)
+    shares = _by_user(before, after, "dominant_share")
     found = {}
-    for name in old:
-        if name in new:
-            a, b = (side[name][1 if name in by_share else 0] for side in (old, new))
+    for name, tasks in _by_user(before, after, "user_tasks").items():
+        a, b = shares[name] if name in by_share else tasks
+        if not (np.isnan(a) or np.isnan(b)):
             found[name] = b / a - 1.0 if a > 0 else np.inf if b > 0 else 0.0
     return found
+
+
+def _by_user(
+    before: Allocation, after: Allocation, column: Literal["user_tasks", "dominant_share"]
+) -> dict[str, tuple[float, float]]:
+    """Return a number of each user before and after; NaN where there is no such user."""
+    old, new = (
+        dict(zip(side.problem.users.names, getattr(side, column).tolist(), strict=True))
+        for side in (before, after)
+    )
+    return {name: (old.get(name, np.nan), new.get(name, np.nan)) for name in old | new}
 
 
 def _plain(number: float) -> float | None:
