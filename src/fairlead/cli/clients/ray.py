@@ -176,7 +176,7 @@ def submit(
                 [bundle] * bundles,
                 parse_where(options.where),
                 str(Path.cwd()),
-                environment(False),
+                environment(),
             )
         except Exception as fault:
             if type(fault).__module__.partition(".")[0] != "ray":

@@ -83,13 +83,12 @@ def parse_amount(text: str) -> float | str:
         return text
 
 
-def environment(clean: bool) -> dict[str, str]:
-    """Return this process's environment for a job; an empty one if `clean`.
+def environment() -> dict[str, str]:
+    """Return this process's environment for a job.
 
-    The token is left out, and so are variables that JSON cannot hold or that are very long.
+    The token is left out. So are names with other characters than letters, digits and underscores,
+    as shells export functions, and values that JSON cannot hold or that are very long.
     """
-    if clean:
-        return {}
     return {
         name: value
         for name, value in os.environ.items()
@@ -109,8 +108,8 @@ def settings_file() -> Path:
 def apply_settings(words: Sequence[str]) -> None:
     """Set FAIRLEAD_SERVER and FAIRLEAD_TOKEN from the file, unless they are set already.
 
-    The file is ignored if the command's `words` name a server, or the environment another one.
-    Raises InputError for other settings.
+    The file is ignored if the command's `words` name a server, or FAIRLEAD_SERVER another one than
+    the file. Raises InputError for an unknown or invalid setting.
     """
     path = settings_file()
     if not path.is_file():
@@ -133,8 +132,8 @@ def apply_settings(words: Sequence[str]) -> None:
             raise InputError("must be text", name, str(path))
     server, token_file = settings.get(SERVER, ""), settings.get(TOKEN_FILE, "")
     typed = takewhile(lambda word: word != "--", words)
-    is_elsewhere = any(word.partition("=")[0] == "--server" for word in typed)
-    if os.environ.get("FAIRLEAD_SERVER", server) not in ("", server) or is_elsewhere:
+    is_server_typed = any(word.partition("=")[0] == "--server" for word in typed)
+    if is_server_typed or os.environ.get("FAIRLEAD_SERVER", server) not in ("", server):
         return  # the token is only for the file's service
     if server:
         os.environ["FAIRLEAD_SERVER"] = server

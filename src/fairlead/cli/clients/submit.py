@@ -159,7 +159,7 @@ class JobOptions(RequestOptions):
             **self.request(),
             "after": self.after,
             "directory": str(Path(self.chdir or ".").absolute()),
-            "environment": environment(self.clean) | variables,
+            "environment": ({} if self.clean else environment()) | variables,
             "checkpoint_signal": self.checkpoint_signal,
             **others,
         }
