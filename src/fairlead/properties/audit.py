@@ -154,7 +154,7 @@ class Audit(Sequence[Verdict], Plottable):
             values["fair_by"] = self.fair.mechanism
         values["properties"] = [verdict.to_dict() for verdict in self.verdicts]
         holdings = self.subject.holdings
-        values["users"] = self._users()
+        values["users"] = self._user_rows()
         values["users"] += [
             _idle_row(user, self.subject.problem) | self._fair_row(None) for user in holdings.idle
         ]
@@ -180,16 +180,16 @@ class Audit(Sequence[Verdict], Plottable):
         """Return the audit as a JSON text in the documented layout."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
-    def _users(self) -> list[dict[str, Any]]:
-        due = map(self._user, range(self.subject.problem.n_users))
+    def _user_rows(self) -> list[dict[str, Any]]:
+        rows = map(self._user_row, range(self.subject.problem.n_users))
         return [
             _held_row(self.whole.holdings, n) | NOTHING_DUE | self._fair_row(None)
             if nothing
-            else next(due)
+            else next(rows)
             for n, nothing in enumerate(self.whole.given.due_nothing)
         ]
 
-    def _user(self, n: int) -> dict[str, Any]:
+    def _user_row(self, n: int) -> dict[str, Any]:
         holdings, sliced = self.subject.holdings, float(self.slices[n])
         row = _held_row(holdings, n)
         if waiting := self.waiting[n]:
@@ -205,7 +205,7 @@ class Audit(Sequence[Verdict], Plottable):
         """Return user `n`'s tasks under the mechanism `fair`, if any; None: a user due nothing."""
         if self.fair is None:
             return {}
-        tasks, share = (0.0, 0.0)
+        tasks = share = 0.0
         if n is not None:
             tasks, share = float(self.fair.user_tasks[n]), float(self.fair.dominant_share[n])
         return {"fair_tasks": tasks, "fair_dominant_share": share}
@@ -300,15 +300,15 @@ def audit(
     whole_number(seed, "seed")
     if name is not None:
         name = text(name, "name")
-    for_fair = fair is not None and not isinstance(subject, str)
-    of_subject, of_fair = ({}, options) if for_fair else (options, {})
-    audited = subject_of(problem, subject, **of_subject)
+    are_for_fair = fair is not None and not isinstance(subject, str)
+    subject_options, fair_options = ({}, options) if are_for_fair else (options, {})
+    audited = subject_of(problem, subject, **subject_options)
     audited = replace(audited, quotas=guaranteed, limits=bounded)
     if name is not None:
         audited = replace(audited, name=name)
     return audit_subject(
         audited,
-        fair=None if fair is None else solve(audited.problem, fair, **of_fair),
+        fair=None if fair is None else solve(audited.problem, fair, **fair_options),
         properties=wanted,
         lies=lies,
         departures=departures,
@@ -329,7 +329,7 @@ def audit_subject(
 ) -> Audit:
     """Audit a subject that `subject_of` returned; for the arguments see `audit`."""
     whole = subject
-    subject, is_all = active_subject(whole)
+    subject, others_hold_nothing = active_subject(whole)
     if fair is not None:
         part, users, groups = active_part(fair.problem)
         fair = replace(fair, problem=part, tasks=fair.tasks[np.ix_(users, groups)])
@@ -338,7 +338,7 @@ def audit_subject(
     finite = finite and (amounts is None or bool(np.isfinite(amounts).all()))
     incomplete = whole.holdings.incomplete
     undecided = "" if finite else "a number of tasks or an amount is not finite"
-    if not is_all:
+    if not others_hold_nothing:
         undecided = "a user without tasks, or a group without servers, holds something"
     measured = envy.measure_envy_of(subject) if finite else _no_envy(subject)
     lie: Lie | None = None
@@ -369,8 +369,8 @@ def audit_subject(
         plain_check = AUDITED[name].check
         assert plain_check is not None
         verdict = plain_check(subject)
-        is_of_free_capacity = name in (efficiency.WASTE, efficiency.PARETO)
-        if is_of_free_capacity and subject.zero_weights_hold and verdict.verdict == "fails":
+        is_about_free_capacity = name in (efficiency.WASTE, efficiency.PARETO)
+        if is_about_free_capacity and subject.zero_weights_hold and verdict.verdict == "fails":
             verdict = replace(verdict, sentence=f"{verdict.sentence}; {ZERO_WEIGHTS}")
         return verdict
 

@@ -55,21 +55,21 @@ def check_non_wastefulness(subject: Subject) -> Verdict:
         return _check_waiting(holdings)
     problem = subject.problem
     fits = _tasks_on_free(subject)
-    extra = _limited(subject, fits)
+    extra = _limit_by_tasks_left(subject, fits)
     alone = np.minimum(problem.gamma, problem.task_limit[:, None])
     if holdings.whole_tasks:
         wasted = np.floor(extra + NEGLIGIBLE)
-        known = (wasted >= 1) & (problem.count == 1)[None, :]
-        asked = problem.demand[:, device_columns(problem.cluster)].sum(axis=1)
-        known &= ~((asked > 0)[:, None] & holds_parts(holdings)[None, :])
+        certain = (wasted >= 1) & (problem.count == 1)[None, :]
+        devices = problem.demand[:, device_columns(problem.cluster)].sum(axis=1)
+        certain &= ~((devices > 0)[:, None] & holds_parts(holdings)[None, :])
     else:
         # Free capacity that is only rounding does not count, even for a user with few tasks.
-        known = (fits > NEGLIGIBLE * problem.gamma) & (extra > NEGLIGIBLE * alone)
-        wasted = np.where(known, extra, 0.0)
+        certain = (fits > NEGLIGIBLE * problem.gamma) & (extra > NEGLIGIBLE * alone)
+        wasted = np.where(certain, extra, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(wasted > 0, wasted / alone, 0.0)
-    if known.any():
-        part[~known] = 0.0
+    if certain.any():
+        part[~certain] = 0.0
     n, g = (int(k) for k in np.unravel_index(first_largest(part), part.shape))
     if not part[n, g] > 0:
         return Verdict(WASTE, "holds", sentence="no user could run more on the free capacity")
@@ -77,7 +77,7 @@ def check_non_wastefulness(subject: Subject) -> Verdict:
     witness = {"user": user, "group": group, "tasks": float(wasted[n, g])}
     more = format_tasks(format_number(float(wasted[n, g]))).replace(" ", " more ")
     room = f"{group} has free capacity for {more} of {user}"
-    if not known.any():
+    if not certain.any():
         sentence = f"{room} in sum; how it is spread over servers and devices is not known"
         return Verdict(WASTE, "unknown", sentence=sentence)
     return Verdict(WASTE, "fails", witness, sentence=room, severity=float(part[n, g]))
@@ -106,7 +106,7 @@ def _limit_by_devices(holdings: Holdings, free: FloatArray, fits: FloatArray) ->
     return fits
 
 
-def _limited(subject: Subject, fits: FloatArray) -> FloatArray:
+def _limit_by_tasks_left(subject: Subject, fits: FloatArray) -> FloatArray:
     """Limit tasks (N, G) that fit to those that each user has left."""
     problem = subject.problem
     left = problem.task_limit - subject.tasks.sum(axis=1)
@@ -133,13 +133,13 @@ def _find_free_group(holdings: Holdings) -> _FreeGroup | None:
         fits = task.allowed & ((task.request <= free) | ~takes).all(axis=1)
         if not fits.any():
             continue
-        known, doubt = fits, f"{task.undecided} is not modelled" if task.undecided else ""
-        if holdings.shared is not None:
-            known = fits & ~holdings.shared[:, takes].any(axis=1)
-            if not known.any():
-                doubt = doubt or SHARING_UNKNOWN
+        doubt = f"{task.undecided} is not modelled" if task.undecided else ""
+        shared = holdings.shared
+        unshared = fits if shared is None else fits & ~shared[:, takes].any(axis=1)
+        if not unshared.any():
+            doubt = doubt or SHARING_UNKNOWN
         if not doubt:
-            return _FreeGroup(task, int(known.argmax()), "")
+            return _FreeGroup(task, int(unshared.argmax()), "")
         perhaps = perhaps or _FreeGroup(task, int(fits.argmax()), doubt)
     return perhaps
 
@@ -236,7 +236,7 @@ def _programme(subject: Subject, alone: FloatArray) -> dict[str, Any]:
 def _is_confirmed(programme: dict[str, Any], split: FloatArray) -> bool:
     """Return whether users still gain in sum if losses are measured as exactly as gains."""
     try:
-        return measure_progress(**programme, split=split) > 0.5
+        return measure_progress(**programme, split=split) > 0.5  # it is about 1 or 0
     except NoConvergenceError:
         return False
 
@@ -261,7 +261,7 @@ def _fails(subject: Subject, better: FloatArray, n: int, gainers: int) -> Verdic
 
 def _check_whole_tasks_in_pool(subject: Subject) -> Verdict:
     """Check whole tasks in one pool, where an answer improves only by a further task."""
-    extra = np.floor(_limited(subject, _tasks_on_free(subject))[:, 0] + NEGLIGIBLE)
+    extra = np.floor(_limit_by_tasks_left(subject, _tasks_on_free(subject))[:, 0] + NEGLIGIBLE)
     if (extra >= 1).any():
         return _unknown("tasks that fit may wait for a reason that is not modelled")
     sentence = "no user has one more task that fits into the pool"

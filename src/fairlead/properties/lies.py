@@ -102,12 +102,12 @@ def search_lies(
         on_progress,
         openings=search.openings(lies),
     )
-    tried, without = counted(lies, "lie"), search.without_answer()
+    tried, failures = counted(lies, "lie"), search.describe_failures()
     if search.answered == 0:
-        return Verdict.undecided(NAME, f"{tried} tried, none answered{without}"), None
+        return Verdict.undecided(NAME, f"{tried} tried, none answered{failures}"), None
     if best.gain <= TOLERANCE:
-        subjects = "demands and servers" if search.lies_about_servers else "demands"
-        sentence = f"none of {tried} about {subjects} pays{without}"
+        topics = "demands and servers" if search.lies_about_servers else "demands"
+        sentence = f"none of {tried} about {topics} pays{failures}"
         return Verdict(NAME, "unknown", {}, lies, tried, sentence), None
     return _fails(subject, best, lies), best
 
@@ -161,7 +161,7 @@ class _LieSearch:
         self.infeasible: list[str] = []  # why an answer is infeasible, for each such lie
         self.faults: list[str] = []  # error messages of the mechanism
         self.on_one_server = tasks_on_one_server(subject.given)
-        self.fits = self.on_one_server >= 1 - ROUNDING
+        self.fits = self.on_one_server >= 1 - ROUNDING  # (N,): whether a true task fits
         self.subject = subject
         self.random = random
         self.problem = subject.given
@@ -184,10 +184,10 @@ class _LieSearch:
     def draw(self, best: Lie | None) -> Lie:
         """Draw a random lie, near `best` if given, and measure it."""
         if best is not None:
-            return self._measure(self._near(best))
+            return self._measure(self._draw_near(best))
         if self.first is not None:
-            return self._measure(self._anywhere(self.first.user))
-        return self._measure(self._anywhere(int(self.random.integers(self.problem.n_users))))
+            return self._measure(self._draw_anywhere(self.first.user))
+        return self._measure(self._draw_anywhere(int(self.random.integers(self.problem.n_users))))
 
     def _truth(self, user: int) -> Lie:
         users = self.problem.users
@@ -216,7 +216,7 @@ class _LieSearch:
         if resource < 0:
             factor = (max(float(self.on_one_server[user]), 1.0), SMALLEST)[kind]
             return replace(truth, demand=truth.demand * factor)
-        return self._asking(truth, resource, self._largest_capacity(user, resource))
+        return self._demanding(truth, resource, self._largest_capacity(user, resource))
 
     def _largest_capacity(self, user: int, r: int) -> float:
         """Return the largest capacity, of resource `r`, of a server where the user may run."""
@@ -224,13 +224,13 @@ class _LieSearch:
         return float(self.problem.cluster.capacity[runs, r].max(initial=0.0))
 
     @staticmethod
-    def _asking(truth: Lie, r: int, amount: float) -> Lie:
+    def _demanding(truth: Lie, r: int, amount: float) -> Lie:
         """Return the lie with a demand of `amount` of resource `r`."""
         demand = truth.demand.copy()
         demand[r] = amount
         return replace(truth, demand=demand)
 
-    def _anywhere(self, user: int) -> Lie:
+    def _draw_anywhere(self, user: int) -> Lie:
         """Draw a lie about one resource, about all amounts, or about servers."""
         truth, random = self._truth(user), self.random
         if self.lies_about_servers and random.random() < 0.4:
@@ -253,11 +253,11 @@ class _LieSearch:
             smallest = max(float(truth.demand[r]), SMALLEST * largest)
             if smallest < largest:
                 amount = float(np.exp(random.uniform(np.log(smallest), np.log(largest))))
-                return self._asking(truth, r, amount)
+                return self._demanding(truth, r, amount)
         factor = np.exp(random.normal(0.0, random.choice(STEPS), self.problem.n_resources))
         return replace(truth, demand=truth.demand * factor)
 
-    def _near(self, best: Lie) -> Lie:
+    def _draw_near(self, best: Lie) -> Lie:
         """Draw a small change of a lie."""
         random = self.random
         eligible = best.eligible
@@ -276,7 +276,7 @@ class _LieSearch:
     def _measure(self, lie: Lie) -> Lie:
         """Return the lie with its gain."""
         assert self.subject.divide is not None
-        lie = replace(self._fitting(lie), gain=-np.inf)
+        lie = replace(self._scaled_to_fit(lie), gain=-np.inf)
         declared = declared_problem(self.problem, lie)
         if not declared.runnable[lie.user].any():
             return lie
@@ -307,7 +307,7 @@ class _LieSearch:
         gain = (gained - honest) / max(honest, 1e-3 * float(self.alone[lie.user]))
         return replace(lie, honest=honest, gained=gained, gain=gain)
 
-    def without_answer(self) -> str:
+    def describe_failures(self) -> str:
         """Return the end of a sentence on lies that got no answer, or an infeasible one."""
         found = ""
         for faults, what in ((self.infeasible, "infeasible answer"), (self.faults, "failure")):
@@ -315,7 +315,7 @@ class _LieSearch:
                 found += f"; {counted(len(faults), what)} ({faults[0]:.200})"
         return found
 
-    def _fitting(self, lie: Lie) -> Lie:
+    def _scaled_to_fit(self, lie: Lie) -> Lie:
         """Return the lie scaled so that its tasks fit a server, as systems reject other tasks."""
         asks = lie.demand > 0
         if lie.rates is not None or not self.fits[lie.user] or not asks.any():
@@ -336,24 +336,24 @@ def _fails(subject: Subject, lie: Lie, lies: int) -> Verdict:
         "honest": lie.honest,
         "gained": lie.gained,
     }
-    subjects = []
+    topics = []
     if lie.rates is not None:
         witness["rates"] = dict(zip(groups, lie.rates.tolist(), strict=True))
         true_rates = problem.users.rates
         if true_rates is not None and (lie.rates != true_rates[lie.user]).any():
-            subjects.append("rates")
+            topics.append("rates")
     elif (lie.demand != problem.demand[lie.user]).any():
         amounts = zip(resources, lie.demand, problem.demand[lie.user], strict=True)
         changes = [f"{r} {' for '.join(format_change(a, b))}" for r, a, b in amounts if a != b]
-        subjects.append(f"demands ({', '.join(changes)})")
+        topics.append(f"demands ({', '.join(changes)})")
     changed = lie.eligible != problem.users.eligible[lie.user]
     if changed.any():
         witness["servers"] = [groups[g] for g in np.flatnonzero(lie.eligible)]
-        subjects.append("servers")
+        topics.append("servers")
     less, more = format_change(lie.honest, lie.gained)
     gain = f" {format_percent(lie.gained / lie.honest - 1)}" if lie.honest > 0 else ""
     sentence = (
-        f"{user} gains{gain} by lying about its {' and '.join(subjects)}: {format_tasks(more)} "
+        f"{user} gains{gain} by lying about its {' and '.join(topics)}: {format_tasks(more)} "
         f"instead of {less}"
     )
     severity = lie.gained / lie.honest - 1.0 if lie.honest > 0 else np.inf

@@ -108,11 +108,11 @@ def _check_max_min(subject: Subject, resource: int, name: str) -> Verdict:
         "tasks": float(subject.tasks[n].sum()),
         "fair_tasks": float(fair[n] / problem.demand[n, resource]),
     }
-    has, should = format_change(float(held[n]), float(fair[n]))
+    has, due = format_change(float(held[n]), float(fair[n]))
     unit = f" {problem.cluster.units[resource]}".rstrip()
     sentence = (
         f"{what} is every user's bottleneck, and {user} has {has}{unit} of it where max-min "
-        f"fairness gives {should}{unit}"
+        f"fairness gives {due}{unit}"
     )
     severity = abs(float(off[n]))
     return Verdict(name, "fails", witness, n_users, sentence=sentence, severity=severity)
@@ -142,16 +142,16 @@ def check_single_server_drf(subject: Subject) -> Verdict:
     if subject.holdings.whole_tasks or not subject.holdings.of_one_shape:
         return Verdict.not_applicable(SINGLE_SERVER, "tasks are whole")
     fair = solve_drf(problem).user_tasks
-    has = subject.holdings.user_tasks
-    off = np.abs(has - fair) / fair
+    held = subject.holdings.user_tasks
+    off = np.abs(held - fair) / fair
     n = first_largest(1 + off)
     place = "on one server" if subject.given.count.sum() == 1 else "in one pool"
     if off[n] <= EQUAL:
         sentence = f"{place} it is dominant resource fairness"
         return Verdict(SINGLE_SERVER, "holds", {}, n_users, sentence=sentence)
     user = problem.users.names[n]
-    witness = {"user": user, "tasks": float(has[n]), "drf": float(fair[n])}
-    here, there = format_change(float(has[n]), float(fair[n]))
-    sentence = f"{place} DRF gives {user} {format_tasks(there)}, not {here}"
+    witness = {"user": user, "tasks": float(held[n]), "drf": float(fair[n])}
+    has, due = format_change(float(held[n]), float(fair[n]))
+    sentence = f"{place} DRF gives {user} {format_tasks(due)}, not {has}"
     severity = float(off[n])
     return Verdict(SINGLE_SERVER, "fails", witness, n_users, sentence=sentence, severity=severity)
