@@ -195,12 +195,12 @@ class _System:
             moved = (held + theta * shift[:, None]).T @ lp.demand
             right = residuals.capacity - moved - np.where(live, slack_products / price, 0.0)
             right = right.ravel()[rows]
-            both = _solve_balanced(matrix, np.stack([rise, right], axis=1), RIDGE)
-            level_price = float(lp.need @ relative_need) + float(rise @ both[:, 0])
-            short = residuals.level - float(lp.need @ shift) + float(rise @ both[:, 1])
+            per_level, fixed = _solve_balanced(matrix, np.stack([rise, right], axis=1), RIDGE).T
+            level_price = float(lp.need @ relative_need) + float(rise @ per_level)
+            short = residuals.level - float(lp.need @ shift) + float(rise @ fixed)
             dt = short / level_price
             flat = np.zeros(size)
-            flat[rows] = both[:, 0] * dt - both[:, 1]
+            flat[rows] = per_level * dt - fixed
             dp = flat.reshape(lp.capacity.shape)
             dcost = lp.demand @ dp.T
             dy = shift + relative_need * dt + (theta * dcost).sum(axis=1) / total
@@ -264,7 +264,7 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
     products.
     """
     if not len(programme.need):
-        return _raise_slope(programme)
+        return _raise_without_users(programme)
     system = _System(programme)
     point = system.start()
     best, best_residuals = point, system.residuals(point)
@@ -281,8 +281,9 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
             residuals = system.residuals(point)
             if not np.isfinite(residuals.largest):
                 break
+            if residuals.largest <= 0.5 * best_residuals.largest:
+                stale = 0
             if residuals.largest < best_residuals.largest:
-                stale = stale if residuals.largest > 0.5 * best_residuals.largest else 0
                 best, best_residuals = point, residuals
             stale += best_residuals.largest < RESIDUAL_SMALL
     if not best_residuals.largest <= RESIDUAL_ACCEPTED:
@@ -300,7 +301,7 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
     )
 
 
-def _raise_slope(programme: LevelProgramme) -> LevelSolution:
+def _raise_without_users(programme: LevelProgramme) -> LevelSolution:
     """Solve a programme without users: the level at which the first resource is used up."""
     rising = programme.slope > 0
     reach = np.full(programme.capacity.shape, np.inf)
@@ -364,10 +365,9 @@ def _polish(system: _System, point: _Iterate, residuals: _Residuals) -> _Iterate
         point.x + change, np.where(scarce, 0.0, point.s), point.t + level, point.p, point.y, point.z
     )
     after = system.residuals(polished)
-    users_are_worse = np.abs(after.users).max(initial=0.0) > np.abs(residuals.users).max(
-        initial=0.0
-    )
-    return point if users_are_worse and after.largest > residuals.largest else polished
+    missed_before, missed = (np.abs(r.users).max(initial=0.0) for r in (residuals, after))
+    is_worse = missed > missed_before and after.largest > residuals.largest
+    return point if is_worse else polished
 
 
 def _solve_balanced(matrix: FloatArray, sides: FloatArray, ridge: float) -> FloatArray:

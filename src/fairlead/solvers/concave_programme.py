@@ -276,13 +276,12 @@ class System:
                 block = (own * self.use[r] * self.use[q]).sum(axis=0)
                 matrix[r * n_groups + group, q * n_groups + group] = block
                 matrix[q * n_groups + group, r * n_groups + group] = block
-        size = np.arange(len(matrix))
-        matrix[size, size] += diagonal.ravel()
+        matrix[np.diag_indices_from(matrix)] += diagonal.ravel()
         rows = np.flatnonzero(priced.ravel())
         matrix = matrix[np.ix_(rows, rows)]
         balance = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), SMALLEST_PIVOT))
         matrix *= balance[:, None] * balance
-        matrix[np.arange(len(rows)), np.arange(len(rows))] += ridge
+        matrix[np.diag_indices_from(matrix)] += ridge
         solve_matrix = _factor(matrix)
 
         def solve(base: FloatArray, push: FloatArray, *excess: FloatArray) -> PriceStep:

@@ -142,6 +142,7 @@ def _evaluate(problem: LevelProblem, at: FloatArray) -> _Point:
     elasticity = 1.0 / (1.0 + np.exp(surplus))
     soft = np.logaddexp(0.0, surplus)
     warming = elasticity * warming - tau * (soft - (1.0 - elasticity) * surplus)
+    # The minimum clips log tasks like `surplus`; their difference is then the log limit.
     log_tasks = np.minimum(log_tasks, problem.log_limit + tau * surplus) - tau * soft
 
     # Uses by each user, (R, N, G), and their relative change with log tau, (N, G).
@@ -280,9 +281,8 @@ def _tasks_at_zero(problem: LevelProblem, here: _Point) -> FloatArray | None:
         if here.largest_error > 0.5:
             return None
         points.append(here.tasks)
-        cooling = here.solve(
-            _temperature_direction(here.at.size), -_temperature_direction(here.at.size)
-        )
+        warming = _temperature_direction(here.at.size)
+        cooling = here.solve(warming, -warming)
         if np.isnan(cooling).any():
             return None
         here = replace(here, at=_predict(here, cooling, LOG_2))

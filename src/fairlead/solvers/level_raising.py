@@ -66,8 +66,8 @@ def raise_by_water(use: FloatArray, level: FloatArray, budget: float) -> FloatAr
             continue
         level[front] = lowest + limit
         used += rate * limit
-        gone = taken & (used >= budget * (1.0 - ROUNDING))
-        can_rise &= ~(use[:, gone] > 0).any(axis=1)
+        used_up = taken & (used >= budget * (1.0 - ROUNDING))
+        can_rise &= ~(use[:, used_up] > 0).any(axis=1)
     return level
 
 
@@ -111,8 +111,8 @@ def raise_by_lp(use: FloatArray, level: FloatArray, budget: float) -> FloatArray
         least = _largest_least_level(use, level, budget, can_rise)
         level[can_rise] = np.maximum(level[can_rise], least)
         left = budget - level @ use
-        gone = left <= LP_ROUNDING * budget
-        stopped = can_rise & (use[:, gone] > 0).any(axis=1)
+        used_up = left <= LP_ROUNDING * budget
+        stopped = can_rise & (use[:, used_up] > 0).any(axis=1)
         if not stopped.any():
             raise NoConvergenceError(
                 "dynamic: the linear programme used up no resource; at least "

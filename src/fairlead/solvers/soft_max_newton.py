@@ -130,17 +130,15 @@ def _settle(problem: LevelProblem, state: _AtLevels) -> _AtLevels:
             direction = _newton_direction(problem, state)
         except np.linalg.LinAlgError:
             break
-        step, moved = min(1.0, LONGEST_STEP / max(float(np.abs(direction).max()), 1e-300)), None
-        smallest = SMALLEST_STEP * step
-        while step >= smallest:
+        step = longest = min(1.0, LONGEST_STEP / max(float(np.abs(direction).max()), 1e-300))
+        while step >= SMALLEST_STEP * longest:
             trial = _evaluate(problem, state.levels + step * direction, state.temperature)
             if trial.largest < (1 - 1e-4 * step) * state.largest:
-                moved = trial
                 break
             step *= 0.5
-        if moved is None:
+        else:  # no step reduces the error
             break
-        state = moved
+        state = trial
     return state
 
 
