@@ -18,7 +18,7 @@ from fairlead.model.problem import Problem
 from fairlead.model.reductions import active_part
 from fairlead.solvers.level_log import LevelLog
 
-# Users that a slower solver adds between two reports of progress.
+# Users that a solver adds between two reports of progress; `stack` is fast enough without reports.
 PORTION = 64
 
 

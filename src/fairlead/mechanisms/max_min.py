@@ -153,7 +153,7 @@ def _solvers(
     )
 
     if by_server:
-        # The level that each user would reach alone at weight 1: a unit of scores and levels.
+        # Scores and levels are divided by the level that each user would reach alone at weight 1.
         alone = (score * problem.gamma).sum(axis=1)
         need, score = problem.weight / alone, score / (alone * per_task)[:, None]
         yield partial(lexicographic_max_min_by_lp, need=need, score=score)

@@ -37,28 +37,27 @@ SAME_DRIFT = 1e-3
 
 
 def divide_among_queues(problem: Problem, mechanism: str) -> Allocation:
-    """Divide one server after the other by hierarchical DRF, until no tasks change.
+    """Sweep over the servers and divide each by hierarchical DRF, until no tasks change.
 
-    `problem` has queues. If two sweeps over the servers change the tasks equally, this change is
-    multiplied so that a user leaves a server. Raises RefusalError for given rates, and
-    NoConvergenceError if the sweeps do not converge. Each sweep costs O(G K (N + Q) R) if users
-    stop growing at K times on a server. Tens of sweeps are usual, thousands occur with hundreds of
-    users.
+    `problem` has queues. If two sweeps in a row change the tasks equally, further sweeps are
+    skipped: the change is multiplied so that a user leaves a server. Raises RefusalError for given
+    rates, and NoConvergenceError if the sweeps do not converge. With K stops of users on a server,
+    a sweep costs O(G K (N + Q) R). Tens are usual, thousands occur with hundreds of users.
     """
     if problem.users.rates is not None:
         raise RefusalError(mechanism, "in queues it is not defined with given rates")
     use = use_per_task(problem)
-    here = [np.flatnonzero(runnable) for runnable in problem.runnable.T]
+    users_of = [np.flatnonzero(runnable) for runnable in problem.runnable.T]
     fillings = [
         _build_filling(problem, users, use[:, users, g].T) if len(users) else None
-        for g, users in enumerate(here)
+        for g, users in enumerate(users_of)
     ]
     tasks = np.zeros((problem.n_users, problem.n_groups))
-    rows = [np.zeros((1, problem.n_users)) for _ in here]
+    at_stops = [np.zeros((1, problem.n_users)) for _ in users_of]  # (K, N) tasks at each stop
     drift, converged = np.zeros_like(tasks), CONVERGED
     for _ in range(MAX_SWEEPS):
         before, change = tasks.copy(), 0.0
-        for g, (users, filling) in enumerate(zip(here, fillings, strict=True)):
+        for g, (users, filling) in enumerate(zip(users_of, fillings, strict=True)):
             if filling is None:
                 continue
             elsewhere = np.maximum(tasks.sum(axis=1) - tasks[:, g], 0.0)[users]
@@ -67,10 +66,10 @@ def divide_among_queues(problem: Problem, mechanism: str) -> Allocation:
             total = np.maximum(elsewhere + found[-1], 1e-300)
             change = max(change, float((moved / total).max()))
             tasks[users, g] = found[-1]
-            rows[g] = np.zeros((len(found), problem.n_users))
-            rows[g][:, users] = found
+            at_stops[g] = np.zeros((len(found), problem.n_users))
+            at_stops[g][:, users] = found
         if change <= converged or problem.n_groups == 1:
-            certificate = certify_queue_levels(problem, tasks, rows)
+            certificate = certify_queue_levels(problem, tasks, at_stops)
             if certificate.holds or problem.n_groups == 1:
                 return Allocation(problem, mechanism, tasks, certificate)
             converged /= 10
@@ -102,7 +101,7 @@ def divide_cluster_among_queues(problem: Problem) -> Allocation:
     programme = LevelByLP(use, problem.runnable, problem.weight, problem.group_capacity / scale)
     filling = _build_filling(problem, np.arange(problem.n_users), use)
     filling.begin([0.0] * problem.n_users, (problem.task_limit * per_task).tolist())
-    rows, prices = [], []
+    at_stops, prices = [], []  # tasks (N,), and prices (G, R), each time that a user is stopped
     held = np.zeros(problem.n_users)
     while (growth := filling.next_growth()) is not None:
         room, _, price, _ = programme.solve(np.array(filling.rates(growth)), held)
@@ -113,17 +112,17 @@ def divide_cluster_among_queues(problem: Problem) -> Allocation:
         cost = np.where(problem.runnable, use @ price.T, np.inf).min(axis=1)
         stopped = is_stop & (cost > ROUNDING * cost.max())
         if filling.stop(stopped.tolist()):
-            rows.append(held / per_task)
+            at_stops.append(held / per_task)
             prices.append(price / scale if is_stop else np.zeros_like(price))
     _, split, _, _ = programme.solve(np.zeros(problem.n_users), held)
     split *= (held / np.maximum(split.sum(axis=1), 1e-300))[:, None]
     tasks = split / per_task[:, None]
-    certificate = certify_queue_stops(problem, tasks, np.array(rows), np.array(prices))
+    certificate = certify_queue_stops(problem, tasks, np.array(at_stops), np.array(prices))
     return Allocation(problem, "drfh", tasks, certificate)
 
 
 def _build_filling(problem: Problem, users: IntArray, use: FloatArray) -> TreeFilling:
-    """Return the filling of the tree with some users (K,); `use` (K, R) is by one task of each."""
+    """Return a filling for some users (K,) of the tree; `use` (K, R) is that of a task of each."""
     queues = problem.users.queues
     assert queues is not None
     return TreeFilling(
