@@ -45,7 +45,7 @@ NOT_ON_ONE: Final = WaitReason(
 
 
 class RoundRobin(TaskCycle):
-    """Starts on each server of a round a task of the queue with the least score, if any fits."""
+    """Visits servers; on each it starts a task of the queue with the least score, if any fits."""
 
     def __init__(self, state: State, is_strict: bool) -> None:
         super().__init__(state, is_strict)
@@ -158,14 +158,14 @@ class RoundRobin(TaskCycle):
         return False
 
     def park_all(self) -> None:
-        """Park all waiting lists but those of gangs, after a round without placements.
+        """Park all waiting lists except those of gangs, after a round without placements.
 
-        Lists whose first group is beyond a limit are held back instead.
+        A list whose first group is at a limit is held back instead.
         """
         if self.is_strict:
             return  # most waiting lists were not tried, so they may fit
         for queue in self.waiting_queues():
-            for waiting_list in [waiting_list for _, waiting_list in queue.active]:
+            for _, waiting_list in queue.active:
                 # Skip lists of gangs, parked lists and empty ones.
                 if (
                     waiting_list.shape is not None

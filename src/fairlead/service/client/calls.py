@@ -50,6 +50,7 @@ def submit(jobs: Sequence[Row]) -> Call:
 
 
 def list_jobs(user: str | None, is_all: bool, beyond: str = "0", limit: int | None = None) -> Call:
+    """Return the request for live jobs with ids above `beyond`, and if `is_all` for ended ones."""
     query = {"all": "true" if is_all else "false", "beyond": beyond}
     chosen = {"user": user, "limit": limit}
     query |= {name: str(value) for name, value in chosen.items() if value is not None}
