@@ -182,6 +182,14 @@ def test_the_table_has_the_numbers_of_every_user(name: str) -> None:
     assert cells == pytest.approx(known, rel=1e-6, abs=1e-12)
 
 
+@pytest.mark.parametrize("name", ["a rule", "an allocation", "rates"])
+def test_the_note_explains_only_columns_of_the_table(name: str) -> None:
+    shown = on_terminal(audit_of(name))
+    header = next(line for line in shown.splitlines() if line.strip().startswith("user  "))
+    for column in ("over/under", "envies"):
+        assert (f"{column}: " in shown.partition(header)[2]) == (column in header)
+
+
 def test_shares_are_drawn_beside_the_fair_ones() -> None:
     found = audit_of("an allocation")
     assert found.fair is not None

@@ -36,14 +36,7 @@ from fairlead.report.document import (
     pairs_table,
     words,
 )
-from fairlead.report.numbers import (
-    amount,
-    change,
-    counted,
-    named,
-    percent,
-    tasks_text,
-)
+from fairlead.report.numbers import amount, change, counted, named, percent, tasks_text
 
 NAMED = 10
 # Properties that the holdings decide by themselves, unless some holdings are in doubt.
@@ -315,10 +308,12 @@ def _users(audit: Audit, comparison: FairComparison) -> Table:
     columns += words("holds") if is_given else []
     note = (
         f"{DOMINANT_SHARE}. slice: the tasks that the user could run on its slice of every server, "
-        "by weight; margin: its tasks relative to the slice's. over/under: its dominant share "
-        "relative to the fair one. envies: the user it envies most, and its own tasks with the "
-        "bundle of that user."
+        "by weight; margin: its tasks relative to the slice's."
     )
+    if fair is not None:
+        note += " over/under: its dominant share relative to the fair one."
+    if envies:
+        note += " envies: the user it envies most, and its own tasks with that user's bundle."
     if holdings.whole_tasks:
         note += " Tasks are whole: a user that lacks less than one does not fall short."
         note += " Fair tasks are divisible; whole ones may be far off." if fair is not None else ""
