@@ -53,7 +53,7 @@ class BestFitFirst(Selection):
                 del self.best[shape]
 
     def change(self, server: Server) -> None:
-        """Forget a changed server as the best one; make it the best one where its H is least."""
+        """Compare a changed server with the best of each shape; if it was the best, forget it."""
         for shape, best in list(self.best.items()):
             if best is server or shape.groups == 0:
                 del self.best[shape]

@@ -26,7 +26,7 @@ from fairlead.scheduler.criteria.criterion import dominant_score, score_factor
 from fairlead.scheduler.criteria.tsf_and_ps_dsf import ServerShare
 from fairlead.scheduler.selection.first_fit import FirstFit
 
-LARGEST: Final = 2**62  # amount of a server
+LARGEST: Final = 2**62  # no server has more of a resource
 
 
 class Pair:
@@ -114,7 +114,7 @@ class Joint(TaskCycle):
         return candidate.server
 
     def stays_exact(self, kept: Candidate, started: Candidate) -> bool:
-        """Return whether a queue's best pair, and its score, stay so after another pair started."""
+        """Return whether a queue's stored pair and score are exact after another pair started."""
         if not kept.is_exact or kept.queue is started.queue:
             return False
         return not self.is_residual or (not started.plan and kept.server is not started.server)
