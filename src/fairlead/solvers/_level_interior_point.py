@@ -281,9 +281,9 @@ def raise_level(programme: LevelProgramme) -> LevelSolution:
             residuals = system.residuals(point)
             if not np.isfinite(residuals.largest):
                 break
-            if residuals.largest <= 0.5 * best_residuals.largest:
-                stale = 0
             if residuals.largest < best_residuals.largest:
+                if residuals.largest <= 0.5 * best_residuals.largest:
+                    stale = 0
                 best, best_residuals = point, residuals
             stale += best_residuals.largest < RESIDUAL_SMALL
     if not best_residuals.largest <= RESIDUAL_ACCEPTED:
