@@ -78,6 +78,18 @@ def test_the_table_of_tasks_goes_in_again_in_any_order(problem: fairlead.Problem
         np.testing.assert_array_equal(verdicts.subject.tasks, allocation.tasks)
 
 
+@pytest.mark.parametrize("name", ["*", "^b.*$", "^.*$"])
+def test_names_that_polars_takes_for_patterns(name: str) -> None:
+    problem = fairlead.Problem.from_arrays(
+        [[4], [2]], [[1], [1]], users=[name, "bo"], groups=["big", name], resources=[name]
+    )
+    allocation, filling = fairlead.solve(problem, "drfh"), fairlead.fill(problem)
+    table = allocation.to_frame("tasks")
+    assert table.columns == ["user", "big", name]
+    np.testing.assert_array_equal(table.to_series(2), allocation.tasks[:, 1])
+    assert filling.to_frame("unused").columns == ["group", name]
+
+
 def test_frames_of_runs(outcome: Outcome) -> None:
     log = outcome.log.to_frame()
     np.testing.assert_array_equal(log["start"], outcome.log.start)

@@ -78,8 +78,12 @@ class Plottable(Tabular):
 
 def frame_of(columns: Mapping[str, Any]) -> polars.DataFrame:
     """Return columns as a polars frame; NaN becomes null, so that polars leaves it out of means."""
-    frame: polars.DataFrame = import_module("polars").DataFrame(dict(columns))  # slow to import
-    return frame.fill_nan(None)
+    # `fill_nan` takes column names such as `*` and `^...$` for patterns, so it sees numbers.
+    numbered = {str(k): values for k, values in enumerate(columns.values())}
+    frame: polars.DataFrame = import_module("polars").DataFrame(numbered)  # slow to import
+    frame = frame.fill_nan(None)
+    frame.columns = list(columns)
+    return frame
 
 
 def labelled(
