@@ -105,6 +105,16 @@ def test_a_pool_is_judged_as_the_pooled_problem():
     assert found["pareto-optimality"].verdict == "holds"
 
 
+def test_a_table_of_the_pool_is_judged_as_the_pool():
+    one_server = Problem.from_arrays([[5.0], [5.0]], [[2.0]], count=[0, 1], groups=["none", "one"])
+    for problem in (PROBLEM, PROBLEM.pooled(), one_server):
+        allocation = solve(problem, "drf")
+        found = audit(problem, allocation.to_frame("tasks"))
+        assert found.subject.problem.n_groups == 1
+        np.testing.assert_array_equal(found.subject.tasks, allocation.tasks)
+        strict(found)
+
+
 def test_fillings_have_whole_tasks():
     filled = fill(PROBLEM, criterion="drf", select="first-fit")
     found = audit(PROBLEM, filled)

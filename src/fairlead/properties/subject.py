@@ -193,7 +193,7 @@ def _read_holdings(problem: Problem, answer: Any) -> Holdings:
     elif hasattr(answer, "order") and hasattr(answer, "policy"):  # a filling
         holdings = Holdings(answer.problem, answer.tasks, "fill", whole_tasks=True)
     else:
-        holdings = Holdings(problem, _read_tasks(answer, problem))
+        holdings = _read_table_of_tasks(problem, answer)
     asked = _choose_problem(problem, holdings.problem)
     holdings = replace(holdings, problem=asked, tasks=_read_tasks(holdings.tasks, asked))
     users, groups = asked.n_users, asked.n_groups
@@ -204,6 +204,16 @@ def _read_holdings(problem: Problem, answer: Any) -> Holdings:
             "allocation",
         )
     return holdings
+
+
+def _read_table_of_tasks(problem: Problem, answer: Any) -> Holdings:
+    """Return an array or a frame as holdings; a frame of the pool's group belongs to the pool."""
+    labels = read_table(answer, "allocation").axes[1]
+    if labels is not None and labels.names != problem.cluster.groups:
+        pool = problem.pooled()
+        if labels.names == pool.cluster.groups:
+            problem = pool
+    return Holdings(problem, _read_tasks(answer, problem))
 
 
 def _read_tasks(tasks: Any, asked: Problem) -> FloatArray:
