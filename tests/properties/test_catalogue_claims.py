@@ -106,6 +106,17 @@ def test_claims_end_where_they_have_to(mechanism: str, name: str, look: Distribu
     assert not claim.covers(cell.witness.problem)
 
 
+def test_drf_claims_no_slice_with_weights_per_resource() -> None:
+    """Levels x / 2 and y / 3 are equal where x + y = 1; with sums of 1, half of it is for each."""
+    claim = CATALOGUE["drf"].claim("sharing-incentive")
+    assert claim is not None
+    for weight, tasks in (([3, 1], [0.4, 0.6]), ([0.5, 0.5], [0.5, 0.5])):
+        problem = Problem.from_arrays([1, 1], [[1, 0.5], [1, 0]], weight=[weight, weight])
+        found = audit(problem, "drf", properties=["sharing-incentive"])
+        assert found.subject.tasks[:, 0].tolist() == pytest.approx(tasks)
+        assert found.holds or not claim.covers(problem)
+
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "refuted"
 FIGURE_1 = Problem.from_arrays(
     [[9, 12, 100], [12, 12, 0]], [[1, 2, 10], [1, 2, 1], [1, 2, 0]], weight=[1, 1, 2]

@@ -156,7 +156,9 @@ CATALOGUE: dict[str, Mechanism] = {
             "drf",
             "dominant resource fairness, all servers as one pool",
             paper=f"{_GHODSI}; Parkes, Procaccia and Shah 2012 (zero demands, weights)",
-            proved=(SI, EF, PO, SP, SINGLE_RESOURCE, BF, MONOTONE),
+            # Parkes et al. prove sharing incentive for weights per resource only if those of each
+            # resource add up to the same sum.
+            proved=(SI.unless(RESOURCE_WEIGHTS), EF, PO, SP, SINGLE_RESOURCE, BF, MONOTONE),
             accepts=(LIMITS, RESOURCE_WEIGHTS, QUEUES),
             implementation="fairlead.mechanisms.drf:solve_drf",
         ),
