@@ -111,6 +111,8 @@ def test_a_fault_names_the_file_of_several(tmp_path: Path) -> None:
     assert fault_of(nodes, other, pods) == (
         f"{other}: items[0] (node n1): repeats the name of an earlier node"
     )
+    giant = save(tmp_path / "giant.json", lines(dump(pod("d", {"cpu": 64}))))
+    assert fault_of(nodes, giant).startswith(f"{giant}: items[0] (pod shop/d): no pod runs")
     assert fault_of(pods).startswith(f"{pods}: holds no nodes; make it with kubectl get")
     assert fault_of(pods, pods).startswith(f"{pods}, {pods}: holds no nodes")
     broken = save(tmp_path / "broken.json", b'{"kind": ')

@@ -428,7 +428,7 @@ def _no_pod_counts(census: Census) -> InputError:
     running = "no running pod requests a resource that counts" if has_bound else "no pod runs"
     for p, why in census.unrunnable.items():
         fault = f"{running}, and no waiting pod fits any node: {why}"
-        return ProblemError(fault, census.pods[p].place)
+        return ProblemError(fault, census.pods[p].place, census.pods[p].source)
     return InputError("no pod requests a resource that counts")
 
 
