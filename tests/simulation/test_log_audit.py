@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 
 from fairlead.cli.main import run
+from fairlead.model.problem import Problem
+from fairlead.model.workload import DRAIN, JOIN, LEAVE, Workload
 from fairlead.simulation import log_audit
 from fairlead.simulation.log_audit import audit_log, worst_time
 from fairlead.simulation.metrics.fairness_error import FairnessError
+from fairlead.traces.time_window import time_window
 from page_reader import Reader
 
 Capture = pytest.CaptureFixture[str]
@@ -389,6 +392,26 @@ def test_a_node_that_is_down_counts_only_if_tasks_ran_on_it(
             replace_in(hog[2], "|g2", "|g3")
         hugo = answer_of(capsys, [*hog, *TEN_HOURS])["users"]["hugo"]
         assert hugo["held_cluster_hours"] == pytest.approx(10 * 2 / n_servers)
+
+
+def test_a_server_that_joins_after_a_window_counts_never() -> None:
+    """Bo's task takes half of the only server; the other server joins, drains and leaves later."""
+    trace = Workload.from_arrays(
+        Problem.from_arrays([[4], [4]], [[1]], resources=["cpu"]).cluster,
+        ["bo"],
+        job_user=[0, 0, 0],
+        job_submit=[0, 10, 25],
+        set_job=[0, 1, 2],
+        set_tasks=[1, 1, 1],
+        shapes=[[2], [2], [2]],
+        task_duration=[10, 10, 5],
+        task_start=[0, 10, 25],
+        server_time=[20, 30, 40],
+        server_event=[JOIN, DRAIN, LEAVE],
+        server=[1, 1, 1],
+    )
+    hours = audit_log(time_window(trace, 0, 15), instants=5).fairness.held_hours
+    assert hours * 3600 == pytest.approx([15 / 2])
 
 
 def test_a_trace_without_starts_is_refused(tmp_path: Path, capsys: Capture) -> None:

@@ -271,11 +271,13 @@ def worst_time(fairness: FairnessError, user: int) -> tuple[float, float] | None
 def _without_unused(workload: Workload, log: RunLog, since: float) -> Workload:
     """Let servers that are out of service at the end of the record leave at `since`.
 
-    Servers on which a task ran after `since` keep their events.
+    Servers on which a task ran after `since` keep their events, and so do servers with several
+    events, whose order must stay: a window keeps the later events of a server that joins after it.
     """
     if workload.recorded_until is None:
         return workload
     out = (workload.server_time >= workload.recorded_until) & (workload.server_event != JOIN)
+    out &= np.bincount(workload.server, minlength=workload.n_servers)[workload.server] == 1
     unused = out & ~np.isin(workload.server, log.server[log.end > since])
     time = np.where(unused, np.minimum(since, workload.server_time), workload.server_time)
     order = np.argsort(time, kind="stable")
