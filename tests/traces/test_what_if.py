@@ -17,7 +17,7 @@ from fairlead.model.cluster import Cluster
 from fairlead.model.queues import read_queues
 from fairlead.model.workload import Workload
 from fairlead.traces.generator import generate_day
-from fairlead.traces.time_window import time_window
+from fairlead.traces.time_window import NO_STARTS_AT_LOAD, time_window, why_no_starts
 from fairlead.traces.what_if import (
     DAY,
     WEEK,
@@ -158,13 +158,16 @@ def test_users_may_be_left_out_and_weigh_other_than_before(tmp_path: Path) -> No
 
 
 def test_arrivals_come_faster_and_waits_are_kept_apart() -> None:
-    workload = replace(small(), job_cancel=np.array([np.inf, 5.0]))
+    starts = np.array([0.0, np.inf, np.nan])
+    workload = replace(small(), job_cancel=np.array([np.inf, 5.0]), task_start=starts)
     changed = with_load(workload, 2.0)
     assert changed.job_submit.tolist() == [0, 0.5]
     assert changed.job_cancel.tolist() == [np.inf, 2.5]
     assert changed.server_time.tolist() == [0.5, 1, 1.5, 2, 2.5]
     assert changed.task_duration.tolist() == [1, 1, 1]
     assert not changed.has_starts
+    assert "under --load" in why_no_starts(changed)
+    assert changed.notes[NO_STARTS_AT_LOAD] == 2
     assert changed.origin == "by hand, load 2"
     for wrong in (0.0, -1.0, np.inf, np.nan, 1e-320):
         assert "load: " in fault_of(with_load, workload, wrong)

@@ -13,12 +13,15 @@ from fairlead.model.cluster import IntArray
 from fairlead.model.workload import JOIN, Workload, excerpt, first_seconds
 
 NO_STARTS = "recorded starts left out, as earlier jobs ran or waited at the beginning (--from)"
+NO_STARTS_AT_LOAD = "recorded starts left out, as jobs arrive at another speed (--load)"
 
 
 def why_no_starts(workload: Workload) -> str:
     """Return, as a clause, the reason why a workload has no recorded starts."""
     if NO_STARTS in workload.notes:
         return "the recorded starts are left out, as earlier jobs ran or waited at --from"
+    if NO_STARTS_AT_LOAD in workload.notes:
+        return "the recorded starts are left out, as jobs arrive at another speed under --load"
     return "the trace does not record when its tasks started"
 
 

@@ -21,6 +21,7 @@ from fairlead.model.workload import Workload, excerpt
 from fairlead.model.workload_checks import check_cluster, check_weights
 from fairlead.traces._stored_files import error_source, listed
 from fairlead.traces.logs.job_collector import rows_in_order
+from fairlead.traces.time_window import NO_STARTS_AT_LOAD
 
 # For errors. `preempt` changes the policy (in `simulation.planned_runs`), not the workload.
 CHANGES = (
@@ -147,6 +148,9 @@ def with_load(workload: Workload, load: float) -> Workload:
     if not (np.isfinite(submit).all() and np.isfinite(server_time).all()):
         raise InputError(f"{load:g} gives times that are too large", "load")
     origin = f"{workload.origin}, load {load:g}" if workload.origin else f"load {load:g}"
+    notes = dict(workload.notes)
+    if workload.has_starts:
+        notes[NO_STARTS_AT_LOAD] = int((~np.isnan(workload.task_start)).sum())
     return replace(
         workload,
         origin=origin,
@@ -155,6 +159,7 @@ def with_load(workload: Workload, load: float) -> Workload:
         job_cancel=submit + (workload.job_cancel - workload.job_submit) / load,
         server_time=server_time,
         recorded_until=None if workload.recorded_until is None else workload.recorded_until / load,
+        notes=notes,
         task_start=np.full_like(workload.task_start, np.nan),
         task_server=np.full_like(workload.task_server, -1),
     )
