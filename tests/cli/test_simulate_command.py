@@ -138,6 +138,11 @@ def test_a_warm_up_may_end_at_a_date(more: tuple[str, ...], hours: int, capsys: 
     assert figures(capsys, *words)["policies"]["drf/best-fit"]["measured_since"] == hours * 3600
 
 
+def test_a_load_of_1_changes_nothing(capsys: Capture) -> None:
+    words = (LAB, "-p", "recorded", "-p", "drf/best-fit")
+    assert figures(capsys, *words, "--load", 1) == figures(capsys, *words)
+
+
 def page(path: Path) -> str:
     return Reader(path.read_text()).text
 

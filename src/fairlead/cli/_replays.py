@@ -136,10 +136,11 @@ def run_trace(replays: Replays, folder: Path | None, explained: str | None) -> N
     trace = replays.traces[0]
     workload, trace_format = replays.read_trace(trace)
     since = replays.end_of_warm_up(workload)
-    if replays.load is not None or explained is not None:
+    load = 1.0 if replays.load is None else replays.load
+    if load != 1 or explained is not None:
         workload = plain_trace(workload)
-    if replays.load is not None:
-        workload = with_load(workload, replays.load)
+    if load != 1:  # a load of 1 keeps dates and recorded starts
+        workload = with_load(workload, load)
     workload = in_queues(workload, replays.queues)
     if explained is not None and explained not in workload.users:
         raise InputError(f"there is no user {explained!r:.60} in the trace", "--explain")
