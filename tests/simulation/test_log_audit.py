@@ -359,6 +359,14 @@ def test_most_of_what_is_owed_has_the_shortest_time() -> None:
     assert worst_time(fairness, 1) is None
 
 
+def test_most_of_a_steady_loss_is_four_fifths_of_its_time() -> None:
+    """A sum of equal shares may exceed its four fifths by a rounding error."""
+    time, owed = np.arange(50.0) + 0.5, np.full((50, 1), 0.7)
+    active, weight = np.ones((50, 1), dtype=bool), np.ones(1)
+    fairness = FairnessError("drfh", time, 0 * owed, owed, active, weight, interval=1.0)
+    assert worst_time(fairness, 0) == (0, 40)
+
+
 def test_a_column_that_comes_twice_is_refused(hog: list[str], capsys: Capture) -> None:
     replace_in(hog[2], "JobID|User|", "JobID|User|User|")
     assert run(hog) == 2

@@ -262,7 +262,8 @@ def worst_time(fairness: FairnessError, user: int) -> tuple[float, float] | None
     largest = np.triu(lost).max()
     if not largest > 0:
         return None
-    begin, end = np.nonzero(np.triu(lost) >= OWED_FRACTION * largest)
+    enough = OWED_FRACTION * largest * (1 - NEGLIGIBLE)
+    begin, end = np.nonzero(np.triu(lost) >= enough)
     k = int((end - begin).argmin())
     first, last = (fairness.since + fairness.interval * int(at) for at in (begin[k], end[k]))
     return first, last
