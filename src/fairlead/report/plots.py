@@ -49,7 +49,7 @@ def plot(answer: object) -> Plot:
 
 
 def plot_figure(title: str, figure: Figure | None, why_empty: str = "nothing to draw") -> Plot:
-    """Return a page of its own with a picture, or with a sentence that says why there is none."""
+    """Return a page with only a picture, or with the reason why there is none."""
     block: Block = Prose(f"{title}: {why_empty}.")
     height = 0
     if figure is not None:

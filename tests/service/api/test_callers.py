@@ -135,6 +135,9 @@ def test_a_folder_of_another_account_hides_no_service(
         "http://",
         "http://a..b",
         "ftp://a",
+        "unix:",
+        f"unix:/{'x' * 107}",
+        "unix:/a\0b",
     ],
 )
 def test_malformed_addresses_are_refused(server: str) -> None:

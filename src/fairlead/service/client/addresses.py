@@ -32,6 +32,7 @@ UNIX = "unix:"  # before the path of a socket, in place of a URL
 NAME = "fairlead.sock"
 SYSTEM_FOLDER = Path("/run/fairlead")  # of the socket of a service of root
 BACKLOG = 2048
+LONGEST_SOCKET = 107  # bytes of a path that Linux connects to
 MOST_LINKS = 40  # symbolic links on the way to a socket, as in Linux
 
 
@@ -56,7 +57,11 @@ class Address(NamedTuple):
             path = find_socket()
             return cls(f"{UNIX}{path}", secret, path, is_default=True)
         if url.startswith(UNIX):
-            return cls(url, secret, Path(url.removeprefix(UNIX)))
+            socket = url.removeprefix(UNIX)
+            if not 0 < len(os.fsencode(socket)) <= LONGEST_SOCKET or "\0" in socket:
+                wanted = f"must name a socket by 1 to {LONGEST_SOCKET} bytes"
+                raise InputError(f"{wanted}, not {socket!r:.80}", "--server")
+            return cls(url, secret, Path(socket))
         if not url.startswith(("http://", "https://")):
             wanted = "must begin with unix:, http:// or https://"
             raise InputError(f"{wanted}, not {url!r:.80}", "--server")

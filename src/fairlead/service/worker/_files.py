@@ -133,7 +133,7 @@ def make_folder(path: Path, *, is_root: bool) -> None:
     """Make a folder and those above it, or use an existing one, closed to other accounts.
 
     Other accounts may only pass through it. Raises `InputError` if another account owns it, if
-    everybody can write to it, or, for root, if another account could replace a folder above it.
+    all accounts can write to it, or, for root, if another account could replace a folder above it.
     """
     above = os.open("/", os.O_PATH | FOLDER)
     try:
