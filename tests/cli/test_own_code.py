@@ -219,6 +219,8 @@ def test_a_package_adds_a_policy_by_an_entry_point(
     done = command("simulate", day, "-p", "mine/lost")
     assert done.returncode == 2
     assert "mine:lost: cannot be loaded" in done.stderr
+    refused = command("simulate", day, "-p", "mine/sjb").stderr
+    assert "of other packages: mine/lost, mine/sjf; did you mean 'mine/sjf'?" in refused
     assert "half: half of even" in command("mechanisms").stdout
 
 

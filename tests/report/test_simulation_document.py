@@ -223,6 +223,8 @@ def test_users_that_wait_longest_come_first() -> None:
     outcomes = outcomes_of(one_kind([1.0] * 3, users=3), "drf/first-fit")
     shown = to_page(simulation_document(outcomes, "x"))
     assert Reader(shown).numbers("Mean wait of each user's jobs") == [[1, 100], [1, 50]]
+    idle = outcomes_of(one_kind([1.0], users=1), "drf/first-fit")
+    assert "User by user" not in Reader(to_page(simulation_document(idle, "x"))).text
 
 
 def test_jobs_that_never_ran_are_named() -> None:

@@ -219,6 +219,14 @@ def test_a_gang_beyond_a_limit_prevents_no_reservation() -> None:
     assert s.explain(waits, 0.0).reservation.at == 10
 
 
+def test_trees_have_scores_of_dominant_shares_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A criterion of tasks in this cycle would order teams by their amounts, without a word."""
+    _, selection, cycle = ROWS["drf/first-fit"]
+    monkeypatch.setitem(ROWS, "tsf/first-fit", (ROWS["tsf/first-fit"][0], selection, cycle))
+    with pytest.raises(AssertionError):
+        Scheduler(["cpu"], "tsf/first-fit")
+
+
 def test_other_policies_refuse_trees() -> None:
     for policy in [*ROWS, "slots:8", "ps-dsf/rrr/reserve"]:
         s = Scheduler(["cpu"], policy)
