@@ -277,14 +277,7 @@ def test_a_task_that_awaits_victims_starts_once(tmp_path: Path) -> None:
     """Events are deleted up to 3 s, when bo's task waits for one of ana's to stop."""
     policy = f"{LIVE}/over-share"
     journal, state, tell = recorder(tmp_path / "journal.db")
-    tell(0.0, "policy", policy=policy, seed=0)
-    capacity = {"cpu": 2.0, "memory": 8.0, "gpu": 0.0}
-    tell(0.0, "server", name="a", capacity=capacity, labels={}, identity="1")
-    tell(0.0, "submit", jobs=[a_job("ana", tasks=2)])
-    tell(1.0, "place", limit=9)
-    tell(2.0, "submit", jobs=[a_job("bo")])
-    tell(2.0, "place", limit=9)
-    tell(3.0, "preempt", limit=9)
+    tell_preemption(tell)
     journal.save(journal.seq, [state.snapshot()])
     (victim,) = [key for run in state.jobs[2].running.values() for key in run.awaits]
     tell(5.0, "end", tasks=[[*victim, 143, ""]])
