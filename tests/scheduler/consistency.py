@@ -26,6 +26,9 @@ def check_state(state: State, restored: State) -> None:
         assert list(server.free[:width]) == list(other.free[:width])
         assert server.running == other.running
         assert server.is_freed == (server in state.freed.servers)
+        given = [task.shape.given for task in state.running.values() if task.server is server]
+        resources = range(int(state.counting.resources))
+        assert state.held_on(server) == [sum([int(row[r]) for row in given]) for r in resources]
     assert state.stopping.keys() == restored.stopping.keys()
     assert all(state.running[id] is task for id, task in state.stopping.items())
     assert state.first_new_id == restored.first_new_id

@@ -6,7 +6,6 @@ from contextlib import suppress
 from fractions import Fraction
 from math import inf
 from random import Random
-from time import process_time
 
 import pytest
 
@@ -352,18 +351,3 @@ def test_a_gang_beyond_all_servers_costs_little(policy: str) -> None:
     (first,) = s.place()
     s.finish(first.task)
     assert s.place(1.0) == []
-
-
-def test_assuming_a_task_takes_no_longer_if_many_run() -> None:
-    s = Scheduler(["cpu"], "drf/first-fit")
-    s.add_queue("ana")
-    for server in range(1000):
-        s.add_server(f"s{server}", {"cpu": 32})
-    group = s.submit("ana", {"cpu": 1}, 20_000)
-    seconds = []
-    for _ in range(20):
-        began = process_time()
-        for server in range(1000):
-            s.assume(group, f"s{server}")
-        seconds.append(process_time() - began)
-    assert min(seconds[-5:]) < 4 * min(seconds[:5])
